@@ -50,6 +50,36 @@ TEST(what_is_there_is_read)
     memory_free(reader);
 }
 
+/* Near ones are read together, with what lies between. */
+TEST(pieces_may_stand_in_any_order)
+{
+    enum { COUNT = 2000, BYTES = 60000, SIZE_MAX_HERE = 64 };
+    struct memory *reader = memory_own_new();
+    static uint8_t from[BYTES];
+    static uint8_t to[COUNT][SIZE_MAX_HERE + 1];
+    static struct memory_piece pieces[COUNT];
+    uint64_t random = 7;
+    for (size_t i = 0; i < BYTES; i++) {
+        from[i] = (uint8_t)random_below(&random, 256);
+    }
+    size_t offset = 0;
+    for (size_t i = 0; i < COUNT; i++) {
+        size_t size = random_below(&random, SIZE_MAX_HERE + 1);
+        offset = random_below(&random, 10) == 0 ? random_below(&random, BYTES)
+                                                : offset + random_below(&random, 400) - 20;
+        offset = offset > BYTES - size ? i : offset;
+        memset(to[i], 'x', sizeof to[i]);
+        pieces[i] = (struct memory_piece){at(from + offset), to[i], size};
+        offset += size;
+    }
+    assert_true(memory_read_pieces(reader, pieces, COUNT));
+    for (size_t i = 0; i < COUNT; i++) {
+        assert_memory_equal(to[i], (const void *)(uintptr_t)pieces[i].from, pieces[i].size);
+        assert_int_equal(to[i][pieces[i].size], 'x');
+    }
+    memory_free(reader);
+}
+
 TEST(what_is_not_there_is_no_crash)
 {
     struct memory *reader = memory_own_new();
@@ -68,6 +98,10 @@ TEST(what_is_not_there_is_no_crash)
     const struct memory_piece pieces[] = {
         {at(pages), to, 8}, {at(pages + page), to + 8, 8}, {at(pages + 2 * page), to + 16, 8}};
     assert_false(memory_read_pieces(reader, pieces, 3));
+    const struct memory_piece near[] = {{at(pages) + page - 16, to, 8},
+                                        {at(pages) + page + 8, to + 8, 8}};
+    assert_false(memory_read_pieces(reader, near, 2));
+    assert_memory_equal(to, "xxxxxxxx", 8);
     /* And what was on its way then does not come in place of something else. */
     memset(to, 0, sizeof to);
     pages[2 * page] = 'y';

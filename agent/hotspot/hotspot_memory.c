@@ -14,6 +14,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -22,13 +23,19 @@
  * be found and charged each time. */
 enum { TURN_BYTES = 8192, TURN_PIECES = 256 };
 
+/* A piece that begins at most so many bytes behind the last one is read with what lies between: to
+ * the kernel a piece costs as much as some hundred bytes. Less than a page, so that this is on the
+ * pages of both, and nothing else is asked for. */
+enum { GAP_MAX = 256 };
+
 struct own_memory {
     struct memory memory;
     pthread_mutex_t lock;
     int to_pipe, from_pipe;
     bool by_sigmask; /* see is_there */
     struct iovec from[TURN_PIECES];
-    struct iovec to[TURN_PIECES];
+    size_t places[TURN_PIECES]; /* of the pieces, in `bytes` */
+    char bytes[TURN_BYTES];     /* what has come out of the pipe */
 };
 
 /*
@@ -60,72 +67,88 @@ struct progress {
     size_t offset; /* in it */
 };
 
-/* Fills in one turn's vectors from where we are; returns how many there are. */
-static int next_turn(struct own_memory *own, const struct progress *at)
+/* Fills in one turn's vectors from where we are; returns how many there are. *pieces: how many
+ * pieces they are of. */
+static int next_turn(struct own_memory *own, const struct progress *at, size_t *pieces)
 {
     size_t offset = at->offset;
     size_t bytes = 0;
+    uint64_t end = 0; /* of the last vector */
     int used = 0;
-    for (size_t i = at->piece; i < at->count && used < TURN_PIECES && bytes < TURN_BYTES; i++) {
+    *pieces = 0;
+    for (size_t i = at->piece; i < at->count && *pieces < TURN_PIECES; i++) {
         const struct memory_piece *piece = &at->pieces[i];
         size_t size = piece->size - offset;
+        uint64_t from = piece->from + offset;
+        uint64_t gap = from - end;
+        bool is_near = used > 0 && size > 0 && gap <= GAP_MAX;
+        bytes += is_near ? gap : 0;
+        if (bytes >= TURN_BYTES && size > 0) {
+            break;
+        }
         if (size > TURN_BYTES - bytes) {
             size = TURN_BYTES - bytes;
         }
-        /* What is read may lie anywhere, where nothing is as well. */
-        void *from = (void *)(uintptr_t)(piece->from + offset); // NOLINT: the kernel's to follow
-        own->from[used] = (struct iovec){from, size};
-        own->to[used] = (struct iovec){(char *)piece->to + offset, size};
-        used += size > 0;
+        if (is_near) {
+            own->from[used - 1].iov_len += gap + size;
+        } else if (size > 0) {
+            /* What is read may lie anywhere, where nothing is as well. */
+            void *there = (void *)(uintptr_t)from; // NOLINT: the kernel's to follow
+            own->from[used++] = (struct iovec){there, size};
+        }
+        own->places[(*pieces)++] = bytes;
         bytes += size;
+        end = size > 0 ? from + size : end;
         offset = 0;
     }
     return used;
 }
 
-static void advance(struct progress *at, size_t bytes)
+/* Gives each of the turn's pieces what has come of it, and goes on. */
+static void hand_out(const struct own_memory *own, size_t pieces, size_t bytes, struct progress *at)
 {
-    while (at->piece < at->count && bytes >= at->pieces[at->piece].size - at->offset) {
-        bytes -= at->pieces[at->piece].size - at->offset;
+    for (size_t i = 0; i < pieces; i++) {
+        const struct memory_piece *piece = &at->pieces[at->piece];
+        size_t size = piece->size - at->offset;
+        size_t come = bytes > own->places[i] ? bytes - own->places[i] : 0;
+        if (come > size) {
+            come = size;
+        }
+        if (come > 0) {
+            memcpy((char *)piece->to + at->offset, own->bytes + own->places[i], come);
+        }
+        if (come < size) {
+            at->offset += come;
+            return;
+        }
         at->offset = 0;
         at->piece++;
     }
-    at->offset += bytes;
 }
 
 /*
  * Everything that has been written comes out again: the pipe is empty between turns. libc's own
  * functions are points of cancellation, which costs a tenth of the calls; and the JVM cancels none.
  */
-static bool copy_turn(struct own_memory *own, int used, struct progress *at)
+static bool copy_turn(struct own_memory *own, struct progress *at)
 {
-    ssize_t written;
+    size_t pieces = 0;
+    int used = next_turn(own, at, &pieces);
+    ssize_t written = 0;
     do {
-        written = syscall(SYS_writev, own->to_pipe, own->from, used);
+        written = used > 0 ? syscall(SYS_writev, own->to_pipe, own->from, used) : 0;
     } while (written < 0 && errno == EINTR);
-    if (written <= 0) {
+    if (written < 0 || (written == 0 && used > 0)) {
         return false;
     }
-    ssize_t left = written;
-    struct iovec *to = own->to;
-    while (left > 0) {
-        ssize_t got = syscall(SYS_readv, own->from_pipe, to, used);
-        if (got <= 0 && errno == EINTR) {
-            continue;
-        }
-        if (got <= 0) {
+    for (ssize_t had = 0; had < written;) {
+        ssize_t got = syscall(SYS_read, own->from_pipe, own->bytes + had, (size_t)(written - had));
+        if (got <= 0 && !(got < 0 && errno == EINTR)) {
             return false;
         }
-        left -= got;
-        while (left > 0 && (size_t)got >= to->iov_len) {
-            got -= (ssize_t)to->iov_len;
-            to++;
-            used--;
-        }
-        to->iov_base = (char *)to->iov_base + (left > 0 ? got : 0);
-        to->iov_len -= left > 0 ? (size_t)got : 0;
+        had += got > 0 ? got : 0;
     }
-    advance(at, (size_t)written);
+    hand_out(own, pieces, (size_t)written, at);
     return true;
 }
 
@@ -135,10 +158,9 @@ static bool read_pieces(struct memory *memory, const struct memory_piece *pieces
     struct progress at = {.pieces = pieces, .count = count};
     int before = errno; /* a JVM's thread in the middle of something */
     pthread_mutex_lock(&own->lock);
-    advance(&at, 0);
     bool good = true;
     while (good && at.piece < count) {
-        good = copy_turn(own, next_turn(own, &at), &at);
+        good = copy_turn(own, &at);
     }
     pthread_mutex_unlock(&own->lock);
     errno = before;
