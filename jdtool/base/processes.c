@@ -22,6 +22,15 @@ void processes_walk(bool (*take)(void *context, pid_t pid), void *context)
     }
 }
 
+const char *process_stat_field(const char *text, int number)
+{
+    const char *at = strrchr(text, ')');
+    for (int field = 2; at && field < number; field++) {
+        at = strchr(at + 1, ' ');
+    }
+    return at ? at + 1 : NULL;
+}
+
 void process_root_read(int directory, struct process_root *root)
 {
     ssize_t length = readlinkat(directory, "root", root->path, sizeof root->path - 1);

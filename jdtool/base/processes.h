@@ -8,6 +8,14 @@
 /* Calls take for every process that /proc lists, until it returns false. */
 void processes_walk(bool (*take)(void *context, pid_t pid), void *context);
 
+/*
+ * A field of the text of /proc/PID/stat, as proc(5) counts them, from the third on: where it
+ * begins. The second is in parentheses and may hold anything. NULL: it has fewer.
+ */
+const char *process_stat_field(const char *text, int number);
+#define PROCESS_STAT_STATE 3
+#define PROCESS_STAT_START 22 /* when it began, in ticks since the machine did */
+
 /* The directory that a process was chrooted to, which the kernel puts in front of the paths in its
  * maps; "": none, or it cannot be told. */
 struct process_root {

@@ -130,9 +130,10 @@ bool process_cpu_time(pid_t pid, uint64_t *ns)
 bool process_is_stopped(const struct live_process *process)
 {
     char text[1024];
-    /* Behind the last ')': the name before it may have any characters. */
-    char *state = process_read(process, "stat", text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
-    return state && state[1] == ' ' && (state[2] == 'T' || state[2] == 't');
+    const char *state = process_read(process, "stat", text, sizeof text) > 0
+                            ? process_stat_field(text, PROCESS_STAT_STATE)
+                            : NULL;
+    return state && (*state == 'T' || *state == 't');
 }
 
 /* ---- Arguments ---- */

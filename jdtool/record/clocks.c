@@ -2,6 +2,7 @@
 
 #include "jdtool/base/array.h"
 #include "jdtool/base/clock.h"
+#include "jdtool/base/processes.h"
 #include "jdtool/live/target.h"
 #include "jdtool/record/machine.h"
 #include "jdtool/score/processor_time.h"
@@ -17,17 +18,13 @@ enum { LOOK_MS = 100, PROCESSES_MAX = 4096 };
 
 /* ---- One clock ---- */
 
-/* Since when it runs, in ticks since the machine's start: the 22nd field of stat, where the second
- * is in parentheses and may hold anything. 0: not known. */
+/* Since when it runs, in ticks since the machine's start. 0: not known. */
 static unsigned long long start_of(const struct live_process *process)
 {
     char text[1024];
     ssize_t n = process_read(process, "stat", text, sizeof text);
-    const char *at = n > 0 ? strrchr(text, ')') : NULL;
-    for (int field = 2; at && field < 22; field++) {
-        at = strchr(at + 1, ' ');
-    }
-    return at ? strtoull(at, NULL, 10) : 0;
+    const char *start = n > 0 ? process_stat_field(text, PROCESS_STAT_START) : NULL;
+    return start ? strtoull(start, NULL, 10) : 0;
 }
 
 static unsigned long long ticks_now(void)

@@ -2,6 +2,7 @@
 
 #include "jdtool/base/clock.h"
 #include "jdtool/base/message.h"
+#include "jdtool/base/processes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -64,18 +65,13 @@ static bool outer_and_inner(const char *status, const char *key, uint32_t *outer
 }
 
 /* When a thread began, on CLOCK_MONOTONIC and at most a clock tick too early; UINT64_MAX: that
- * cannot be told. proc(5): the 22nd field of stat, in ticks since the machine's start. */
+ * cannot be told. */
 static uint64_t start_of(int directory)
 {
-    enum { FIELD = 22 };
     char stat[1024];
-    if (!read_text(directory, "stat", stat, sizeof stat)) {
-        return UINT64_MAX;
-    }
-    const char *at = strrchr(stat, ')'); /* the end of the second, which may hold anything */
-    for (int field = 2; at && field < FIELD; field++) {
-        at = strchr(at + 1, ' ');
-    }
+    const char *at = read_text(directory, "stat", stat, sizeof stat)
+                         ? process_stat_field(stat, PROCESS_STAT_START)
+                         : NULL;
     if (!at) {
         return UINT64_MAX;
     }
