@@ -3,7 +3,6 @@
 
 #include "jdtool/inspect/bytecodes.h"
 
-#include "jdtool/inspect/class_listing.h"
 #include "tests/class_file.h"
 #include "tests/random.h"
 

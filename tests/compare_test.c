@@ -6,7 +6,7 @@
 #include "test.h"
 
 #include "jdtool/compare/comparison.h"
-#include "jdtool/compare/normal_name.h"
+#include "jdtool/compare/runs.h"
 #include "jdtool/compare/statistics.h"
 
 #include "tests/random.h"

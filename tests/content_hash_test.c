@@ -1,7 +1,7 @@
 /* Equal images have equal build-ids, and different ones do not. */
 #include "test.h"
 
-#include "jdtool/images/content_hash.h"
+#include "jdtool/images/image_elf.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -3,9 +3,7 @@
 
 #include "format/event_probe.h"
 #include "jdtool/base/verb.h"
-#include "jdtool/events/deopt_names.h"
 #include "jdtool/events/event_rule.h"
-#include "jdtool/events/jvm_log.h"
 #include "jdtool/events/marks.h"
 #include "jdtool/profile/timeline_rows.h"
 #include "jdtool/record/usdt_notes.h"

@@ -2,7 +2,7 @@
 #include "test.h"
 
 #include "jdtool/jitdump/method_names.h"
-#include "jdtool/unwind/interpreter.h"
+#include "jdtool/unwind/unwind.h"
 #include "methods_builder.h"
 #include "scratch.h"
 

@@ -1,7 +1,7 @@
 /* Finds sources for samply in directories and archives, or uses bytecodes instead. */
 #include "test.h"
 
-#include "jdtool/inspect/samply_sources.h"
+#include "jdtool/inspect/convert.h"
 
 #include "format/samply.h"
 #include "tests/class_file.h"

@@ -5,7 +5,7 @@
 #include "test.h"
 
 #include "jdtool/watch/labels.h"
-#include "jdtool/watch/push_body.h"
+#include "jdtool/watch/push.h"
 #include "jdtool/watch/slices.h"
 #include "tests/resolved_samples.h"
 

@@ -189,12 +189,6 @@ uint64_t output_file_tell(const struct output_file *file)
     return file->at;
 }
 
-int output_file_fd(struct output_file *file)
-{
-    flush(file);
-    return file->fd;
-}
-
 /* Gives a file without a name one beside its place; a link cannot replace what is there. */
 static int name_it(struct output_file *file)
 {

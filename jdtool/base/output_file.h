@@ -42,9 +42,6 @@ void output_file_seek(struct output_file *file, uint64_t offset);
 /* Where output_file_put goes on. */
 uint64_t output_file_tell(const struct output_file *file);
 
-/* The descriptor, with everything that was put written to it; it stays the file's. */
-int output_file_fd(struct output_file *file);
-
 /* For a writer's own errors: remembered like those of a write; err is a negative errno. */
 void output_file_fail(struct output_file *file, int err);
 

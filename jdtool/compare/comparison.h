@@ -8,7 +8,7 @@
  * more; and a method that became slower would make all others look faster. Which methods are the
  * rest is found in steps: at first all are measured by the one in the middle, and what changed is
  * left out; then the sum of the others is the measure, without the one whose change is surest,
- * until no more change. What the rest has in common between runs (covariate.h) is taken out.
+ * until no more change. What the rest has in common between runs is taken out.
  */
 #ifndef JD_TOOL_COMPARISON_H
 #define JD_TOOL_COMPARISON_H

@@ -1,6 +1,6 @@
 /*
  * The runs that are compared, as one tree of stacks: by function alone, under names that all runs
- * have (normal_name.h). Of each node, how much every run had there itself.
+ * have (normal_name). Of each node, how much every run had there itself.
  */
 #ifndef JD_TOOL_RUNS_H
 #define JD_TOOL_RUNS_H
@@ -61,5 +61,17 @@ bool runs_have_work(const struct runs *runs);
 double runs_share(const struct runs_event *event, uint32_t run, double weight);
 double runs_measure(const struct runs *runs, const struct runs_event *event, uint32_t run,
                     double weight);
+
+/* ---- Names without numbers ---- */
+
+/* Names of methods as two runs of one program have them both. */
+
+/*
+ * Leaves out of `name`, in place, what differs from run to run in the names of hidden and generated
+ * classes: their numbers and addresses. "A$$Lambda$14/0x00007f42f8000a10.run()" becomes
+ * "A$$Lambda.run()", "jdk.proxy2.$Proxy7.call()" "jdk.proxy2.$Proxy.call()". The flame page's
+ * normalName (page/data.js) does the same.
+ */
+void normal_name(char *name);
 
 #endif

@@ -8,6 +8,8 @@
 #include "jdtool/events/mark.h"
 #include "jdtool/perf/perf_data.h"
 
+#include <stdio.h>
+
 /* So many things may have begun at once, in all threads; others are not told, which is counted. */
 #define MARKS_OPEN_MAX (UINT32_C(1) << 20)
 
@@ -33,5 +35,25 @@ int marks_end(struct marks *marks, uint64_t time, const struct mark_taker *taker
 
 /* Things whose end, or beginning, was not told though the recording should have it. */
 uint64_t marks_lost(const struct marks *marks);
+
+/* ---- A JVM's log ---- */
+
+/*
+ * The JVM's own log of its pauses (-Xlog, or the agent's log=on), made into marks: safepoints with
+ * their operation, and collections. Its lines begin with "[NANOSECONDSns][TID][TAGS]", on
+ * CLOCK_MONOTONIC; others are passed over.
+ */
+
+/* So long a line may be; the rest of a longer one is passed over. */
+#define JVM_LOG_LINE_MAX 1024
+
+/* One line's mark, which is without a thread, and that thread as the JVM numbers it. `line` is
+ * changed, and what the mark points to lies in it. False: the line tells of nothing. */
+bool jvm_log_line(char *line, struct resolved_mark *mark, uint32_t *tid);
+
+/* Calls `take` with each mark of the file, from where it stands. 0 or what `take` returned. */
+int jvm_log_read(FILE *file,
+                 int (*take)(void *context, uint32_t tid, const struct resolved_mark *mark),
+                 void *context);
 
 #endif

@@ -36,25 +36,8 @@ struct firefox {
 int firefox_prepare(struct firefox *f);
 void firefox_release(struct firefox *f);
 
-/* An address in a module as the file has it; it lies in the module and code of that location.
- * -1: it does not fit, or there is no module. */
-int64_t firefox_address(const struct firefox *f, const struct profile_location *location,
-                        uint64_t address);
-
-/* An element of a column: null where there is no value. */
-void firefox_put_or_null(struct json_writer *json, bool has, uint64_t value);
-
 void firefox_put_categories(struct json_writer *json);
 void firefox_put_libs(struct firefox *f);
-
-void firefox_put_resources(struct firefox *f); /* one a library, of the same number */
-void firefox_put_native_symbols(struct firefox *f);
-
-/* Markers (firefox_markers.c). Their names are among the strings, and so come before these are
- * written. wanted: those of the process; else there are none. */
-void firefox_put_marker_schema(struct json_writer *json);
-void firefox_add_marker_names(struct firefox *f);
-void firefox_put_markers(struct firefox *f, uint32_t pid, bool wanted);
 
 /* The tables that all threads share. 0 or -ENOMEM. */
 int firefox_put_shared(struct firefox *f);

@@ -6,15 +6,180 @@
  */
 #include "format/fnv1a.h"
 #include "jdtool/base/array.h"
+#include "jdtool/base/json_writer.h"
+#include "jdtool/base/protobuf.h"
+#include "jdtool/base/text.h"
 #include "jdtool/exports/export.h"
-#include "jdtool/exports/message_writer.h"
 #include "jdtool/profile/module_extents.h"
 #include "jdtool/profile/string_table.h"
 #include "jdtool/profile/thread_labels.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* ---- Messages ---- */
+
+/*
+ * Writes one message as protobuf or as protobuf's JSON (lowerCamelCase names, 64-bit integers as
+ * strings), so that a format that has both is described once. What is zero or empty is left out,
+ * elements of lists apart.
+ */
+
+/* One of the two is set. */
+struct message_writer {
+    struct protobuf *protobuf;
+    struct json_writer *json;
+};
+
+static void json_uint64(struct json_writer *json, const char *name, uint64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRIu64, value);
+    json_text(json, name, text);
+}
+
+/* A submessage; inside a list the name is NULL. What begin returns is for its end. */
+static size_t message_begin(struct message_writer *writer, uint32_t field, const char *name)
+{
+    if (writer->protobuf) {
+        return protobuf_begin(writer->protobuf, field);
+    }
+    json_object(writer->json, name);
+    return 0;
+}
+
+static void message_end(struct message_writer *writer, size_t begun)
+{
+    if (writer->protobuf) {
+        protobuf_end(writer->protobuf, begun);
+    } else {
+        json_end(writer->json);
+    }
+}
+
+/* Around the elements of a repeated field that are submessages or texts. */
+static void message_list(struct message_writer *writer, const char *name)
+{
+    if (writer->json) {
+        json_array(writer->json, name);
+    }
+}
+
+static void message_list_end(struct message_writer *writer)
+{
+    if (writer->json) {
+        json_end(writer->json);
+    }
+}
+
+static void message_uint32(struct message_writer *writer, uint32_t field, const char *name,
+                           uint32_t value)
+{
+    if (writer->protobuf) {
+        protobuf_uint(writer->protobuf, field, value);
+    } else if (value) {
+        json_uint(writer->json, name, value);
+    }
+}
+
+static void message_uint64(struct message_writer *writer, uint32_t field, const char *name,
+                           uint64_t value)
+{
+    if (writer->protobuf) {
+        protobuf_uint(writer->protobuf, field, value);
+    } else if (value) {
+        json_uint64(writer->json, name, value);
+    }
+}
+
+static void message_fixed64(struct message_writer *writer, uint32_t field, const char *name,
+                            uint64_t value)
+{
+    if (writer->protobuf) {
+        protobuf_fixed64(writer->protobuf, field, value);
+    } else if (value) {
+        json_uint64(writer->json, name, value);
+    }
+}
+
+/* name NULL: an element, written also when it is empty. */
+static void message_text(struct message_writer *writer, uint32_t field, const char *name,
+                         const char *text)
+{
+    if (name && !text[0]) {
+        return;
+    }
+    if (writer->json) {
+        json_text(writer->json, name, text);
+        return;
+    }
+    char *mended = text_is_utf8(text) ? NULL : text_mended(text);
+    text = mended ? mended : text;
+    protobuf_bytes(writer->protobuf, field, text, strlen(text));
+    free(mended);
+}
+
+/* Bytes that JSON has as hexadecimal digits, which is OpenTelemetry's rule for ids. */
+static void message_id(struct message_writer *writer, uint32_t field, const char *name,
+                       const uint8_t *bytes, size_t size)
+{
+    char text[65] = "";
+    if (writer->protobuf) {
+        protobuf_bytes(writer->protobuf, field, bytes, size);
+        return;
+    }
+    for (size_t i = 0; i < size && 2 * i + 2 < sizeof text; i++) {
+        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    }
+    json_text(writer->json, name, text);
+}
+
+/* A packed list of integers; it is begun and ended by message_packed and message_packed_end. */
+static size_t message_packed(struct message_writer *writer, uint32_t field, const char *name)
+{
+    if (writer->protobuf) {
+        return protobuf_begin(writer->protobuf, field);
+    }
+    json_array(writer->json, name);
+    return 0;
+}
+
+static void message_packed_uint32(struct message_writer *writer, uint32_t value)
+{
+    if (writer->protobuf) {
+        protobuf_packed_uint(writer->protobuf, value);
+    } else {
+        json_uint(writer->json, NULL, value);
+    }
+}
+
+static void message_packed_uint64(struct message_writer *writer, uint64_t value)
+{
+    if (writer->protobuf) {
+        protobuf_packed_uint(writer->protobuf, value);
+    } else {
+        json_uint64(writer->json, NULL, value);
+    }
+}
+
+static void message_packed_fixed64(struct message_writer *writer, uint64_t value)
+{
+    if (writer->protobuf) {
+        protobuf_packed_fixed64(writer->protobuf, value);
+    } else {
+        json_uint64(writer->json, NULL, value);
+    }
+}
+
+static void message_packed_end(struct message_writer *writer, size_t begun)
+{
+    message_end(writer, begun);
+}
+
+/* ---- The profile ---- */
 
 /* ---- The dictionary ---- */
 

@@ -8,7 +8,7 @@
 
 #include "jdtool/base/bytes.h"
 #include "jdtool/jitdump/trailer.h"
-#include "jdtool/resolve/source_path.h"
+#include "jdtool/resolve/source_texts.h"
 
 /* Code from this offset on, up to the next row, belongs to a line. */
 struct dwarf_row {

@@ -14,6 +14,8 @@
 #include "jdtool/perf/perf_data.h"
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 /* Before this offset stand the ELF headers. */
 #define IMAGE_ELF_TEXT 0x1000
@@ -69,5 +71,21 @@ int image_elf_finish(struct image_elf *elf, struct dwarf *dwarf, uint8_t build_i
 
 /* Frees it and leaves no file. NULL is fine. */
 void image_elf_abort(struct image_elf *elf);
+
+/* ---- A hash of contents ---- */
+
+/*
+ * A fast hash that tells contents apart, for build-ids: MurmurHash3's x64 variant of 128 bits
+ * (Austin Appleby, public domain). It protects nothing.
+ */
+
+struct content_hash {
+    uint64_t low;
+    uint64_t high;
+};
+
+/* Takes in a run of bytes, with its length: where one ends counts (but for
+ * an empty one at the start). Zero a hash to start. */
+void content_hash_add(struct content_hash *hash, const void *bytes, size_t size);
 
 #endif

@@ -12,7 +12,7 @@
 
 #include "jdtool/perf/perf_data.h"
 #include "jdtool/resolve/frame.h"
-#include "jdtool/resolve/source_path.h"
+#include "jdtool/resolve/source_texts.h"
 
 /* Nothing else is there: neither x86-64 nor aarch64 have user addresses beyond 2^56. */
 #define IMAGE_FRAMES_BASE  UINT64_C(0x1000000000000000)

@@ -16,7 +16,7 @@
 #include "jdtool/images/image_frames.h"
 #include "jdtool/images/image_layout.h"
 #include "jdtool/resolve/sample_sink.h"
-#include "jdtool/resolve/source_path.h"
+#include "jdtool/resolve/source_texts.h"
 
 struct image_set_options {
     const char *result; /* the path beside which they go */

@@ -13,7 +13,7 @@
 #define JD_TOOL_PERF_DATA_SINK_H
 
 #include "jdtool/resolve/sample_sink.h"
-#include "jdtool/resolve/source_path.h"
+#include "jdtool/resolve/source_texts.h"
 
 #include <stdbool.h>
 

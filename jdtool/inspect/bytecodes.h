@@ -5,7 +5,7 @@
  *      1: getfield #7  // pkg/Cls.count:I
  *      4: ifge 9
  *
- * Bytecodes and constant pool are a class file's (class_listing.h), and taken for whatever they may
+ * Bytecodes and constant pool are a class file's, and taken for whatever they may
  * be.
  */
 #ifndef JD_TOOL_BYTECODES_H
@@ -27,12 +27,6 @@ bool constant_pool_open(struct constant_pool *pool, const uint8_t *bytes, size_t
                         uint32_t count);
 void constant_pool_close(struct constant_pool *pool);
 
-/* Whether the entry of that number is this text. */
-bool constant_pool_is(const struct constant_pool *pool, uint32_t index, const char *text);
-
-/* Appends the text of that number, on one line and not endlessly long; "?": it is none. */
-void constant_pool_put(struct bytes *out, const struct constant_pool *pool, uint32_t index);
-
 /* Bytecodes from `bci` up to the next entry's belong to this line. */
 struct bytecode_line {
     uint32_t bci;
@@ -44,5 +38,18 @@ struct bytecode_line {
 void bytecodes_list(struct bytes *out, const uint8_t *code, size_t size,
                     const struct bytecode_line *lines, uint32_t line_count,
                     const struct constant_pool *pool, size_t limit);
+
+/* ---- Class files ---- */
+
+/*
+ * A class file's methods as text: a line with name and descriptor, then their bytecodes
+ * (bytecodes.h). Class files are taken for whatever they may be.
+ */
+
+/* Appends the text, as far as the file makes sense; of CLASS_LISTING_MAX bytes and one instruction
+ * at most. 0 or -ENOMEM. */
+int class_listing(struct bytes *out, const uint8_t *bytes, size_t size);
+
+#define CLASS_LISTING_MAX ((size_t)4 * 1024 * 1024)
 
 #endif

@@ -5,7 +5,6 @@
 #include "jdtool/base/message.h"
 #include "jdtool/jitdump/samply_reader.h"
 #include "jdtool/jitdump/trailer.h"
-#include "jdtool/jitdump/tree_rows.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "jdtool/base/hash_map.h"
 #include "jdtool/base/message.h"
 #include "jdtool/jitdump/code_details.h"
-#include "jdtool/jitdump/jitdump_group.h"
+#include "jdtool/jitdump/jitdump_reader.h"
 #include "jdtool/jitdump/stay_tree.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* What the files of a journal of threads share: reading it (thread_journal.c), being asked
- * (thread_journal_ask.c), forgetting what is old (thread_journal_forget.c). */
+/* What the files of a journal of threads share: reading it and forgetting what is old
+ * (thread_journal.c), being asked (thread_journal_ask.c). */
 #ifndef JD_TOOL_THREAD_JOURNAL_PRIVATE_H
 #define JD_TOOL_THREAD_JOURNAL_PRIVATE_H
 
@@ -85,15 +85,6 @@ bool journal_read_at(const struct thread_journal *journal, void *out, size_t siz
 bool journal_has_text(uint64_t kind);
 uint32_t journal_text_slots(const struct threads_slot *slots, uint32_t count,
                             struct threads_text *text);
-
-/*
- * Forgets what was older than `age` ns when the newest record was made: changes before the last
- * one, threads that have ended, virtual ones that the writer would tell of again, labels of too
- * many. Strings that were asked for stay until the next time. 0 or -ENOMEM.
- */
-int journal_forget(struct thread_journal *journal, uint64_t age);
-
-void journal_free_thread(struct thread *thread); /* what it holds */
 
 /* ---- Lists by time: their elements begin with one (uint64_t) ---- */
 

@@ -37,7 +37,7 @@ struct trailer {
     struct trailer_range *ranges;
     uint32_t range_count;
     int64_t facts[JITDUMP_CODE_KEYS]; /* by enum jitdump_code_key; -1: unknown */
-    bool tree_rows;                   /* the record's rows are left to the tree: tree_rows.h */
+    bool tree_rows;                   /* the record's rows are left to the tree: tree_rows_make */
     uint32_t undefined_files;         /* methods that name a file which was not defined before */
     uint32_t node_room;
     uint32_t range_room;
@@ -115,5 +115,27 @@ void trailer_free(struct trailer *trailer);
 
 /* The range that covers an offset from the code's start, or NULL. Logarithmic. */
 const struct trailer_range *trailer_range_at(const struct trailer *trailer, uint32_t offset);
+
+/* ---- Rows of the tree ---- */
+
+/*
+ * The rows of a DEBUG_INFO record that leaves them to its inline tree (format/jitdump.h, "Rows from
+ * the tree").
+ */
+
+/* Rows as they would stand in the record. Start zeroed, use again and again; the caller frees
+ * entries. */
+struct tree_rows {
+    struct jitdump_entry *entries; /* their files belong to the names */
+    uint32_t count;
+    uint32_t room;
+};
+
+/*
+ * Makes the rows of `size` bytes of code at `address`, in the place of those that *rows had; none
+ * where the tree is empty. Ranges behind the code give none. 0 or -ENOMEM.
+ */
+int tree_rows_make(const struct trailer *trailer, const struct trailer_names *names,
+                   uint64_t address, uint64_t size, struct tree_rows *rows);
 
 #endif

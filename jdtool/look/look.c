@@ -116,7 +116,7 @@ int look_open_data(struct look *look, const char *given)
                                                   : opened_profile_open(path, &look->profile);
 }
 
-void look_hold(struct look *look, const struct opened_profile *profile)
+static void hold(struct look *look, const struct opened_profile *profile)
 {
     char held[PATH_MAX + 16];
     snprintf(held, sizeof held, "%d:%s", profile->directory, profile->path);
@@ -127,7 +127,7 @@ int look_open_beside(struct look *look, const char *given, struct opened_profile
 {
     int status = open_with_samples(given, profile);
     if (!status) {
-        look_hold(look, profile);
+        hold(look, profile);
     }
     return status;
 }
@@ -177,7 +177,7 @@ int look_call(struct look *look, const struct verb *verb)
 
 int look_run(struct look *look, const struct verb *verb)
 {
-    look_hold(look, &look->profile);
+    hold(look, &look->profile);
     look_add(look, "--input=%s", look->profile.path);
     look_add(look, "--buildid-dir=%s/buildid", look->profile.path);
     add_sources(look);

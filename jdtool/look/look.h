@@ -75,8 +75,6 @@ int look_open_data(struct look *look, const char *given);
 
 /* Opens a further profile of that kind, which jdtool's verb is told of, the caller's to close. */
 int look_open_beside(struct look *look, const char *given, struct opened_profile *profile);
-void look_hold(struct look *look, const struct opened_profile *profile);
-
 /* Opens the one word, or the default. */
 int look_open_only(struct look *look);
 

@@ -210,7 +210,11 @@ static bool begin(struct perf_view *view, const char *verb, struct words *more, 
     return !words->failed;
 }
 
-int perf_view_run(struct perf_view *view, const char *verb, struct words *more, int out, int err)
+/*
+ * Runs a verb of perf's on the recording, with further words, which are freed; what it says goes
+ * to these descriptors. Its exit status, or one after a message.
+ */
+static int run_view(struct perf_view *view, const char *verb, struct words *more, int out, int err)
 {
     struct words words = {0};
     struct child_options options = options_of(view, out, err);
@@ -368,7 +372,7 @@ int perf_view_show(struct perf_view *view, const char *verb, struct words *more,
 {
     int says = memfd_create("perf", MFD_CLOEXEC);
     int status = as_text ? perf_view_read(view, verb, more, print_trimmed, NULL, says)
-                         : perf_view_run(view, verb, more, STDOUT_FILENO, says);
+                         : run_view(view, verb, more, STDOUT_FILENO, says);
     char *said = perf_words(says);
     char *shown = said ? strdup(said) : NULL;
     const char *what = shown ? complaint(shown) : NULL;

@@ -36,10 +36,6 @@ void perf_view_close(struct perf_view *view);
 /* It may read these directories besides, parted by ':'; NULL: none. */
 void perf_view_allow(struct perf_view *view, const char *paths);
 
-/* Runs a verb of perf's on the recording, with further words, which are freed; what it says goes to
- * these descriptors. Its exit status, or one after a message. */
-int perf_view_run(struct perf_view *view, const char *verb, struct words *more, int out, int err);
-
 /* The same, and gives each line that it prints to `take`, until that returns false. */
 typedef bool perf_view_take(void *context, char *line);
 int perf_view_read(struct perf_view *view, const char *verb, struct words *more,

@@ -5,9 +5,30 @@
 #ifndef JD_TOOL_FRAME_ROWS_H
 #define JD_TOOL_FRAME_ROWS_H
 
-#include "jdtool/objects/row_set.h"
+#include "jdtool/base/chunks.h"
+#include "jdtool/base/hash_map.h"
+#include "jdtool/objects/frame_row.h"
 
 #include <elfutils/libdw.h>
+
+/* ---- Rows kept once ---- */
+
+/*
+ * Call-frame rows, each kept once: the functions of a file save the same few registers at the same
+ * few places, so that its thousands of addresses have some hundred different rows.
+ */
+
+#define ROW_SET_MAX 32768
+
+/* Start with ROW_SET_EMPTY. */
+struct row_set {
+    struct chunks list; /* of struct native_row */
+    struct hash_map by_content;
+};
+
+#define ROW_SET_EMPTY ((struct row_set){.list.element = sizeof(struct native_row)})
+
+void row_set_free(struct row_set *set);
 
 #define FRAME_ROWS_MAX 32768
 

@@ -1,6 +1,6 @@
 /* The kernel as an object: its names from kallsyms or a vmlinux, and those it made at run time. */
-#include "jdtool/objects/elf_symbols.h"
 #include "jdtool/objects/object.h"
+#include "jdtool/objects/symbols.h"
 
 #include <errno.h>
 #include <fcntl.h>

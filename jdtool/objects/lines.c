@@ -4,7 +4,7 @@
 #include "jdtool/base/clock.h"
 #include "jdtool/base/hash_map.h"
 #include "jdtool/base/intern.h"
-#include "jdtool/objects/demangle.h"
+#include "jdtool/objects/symbols.h"
 
 #include <dwarf.h>
 #include <stdlib.h>

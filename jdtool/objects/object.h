@@ -4,12 +4,11 @@
 
 #include "jdtool/base/hash_map.h"
 #include "jdtool/base/intern.h"
-#include "jdtool/objects/debug_file.h"
-#include "jdtool/objects/demangle.h"
+#include "jdtool/objects/find_file.h"
 #include "jdtool/objects/frame_rows.h"
 #include "jdtool/objects/kallsyms.h"
 #include "jdtool/objects/lines.h"
-#include "jdtool/objects/row_set.h"
+#include "jdtool/objects/symbols.h"
 
 /* A file while it is open, with what was made of it so far. */
 struct object_file {

@@ -1,5 +1,5 @@
-#include "jdtool/objects/elf_symbols.h"
 #include "jdtool/objects/object.h"
+#include "jdtool/objects/symbols.h"
 
 #include <elfutils/libdwelf.h>
 #include <gelf.h>

@@ -5,6 +5,8 @@
 #ifndef JD_TOOL_SYMBOLS_H
 #define JD_TOOL_SYMBOLS_H
 
+#include "jdtool/objects/elf_file.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -56,5 +58,35 @@ const char *symbol_name(const struct symbols *symbols, const struct symbol *symb
 
 uint64_t symbols_bytes(const struct symbols *symbols); /* memory it takes */
 void symbols_free(struct symbols *symbols);
+
+/* ---- Of an ELF file ---- */
+
+/* The functions that an ELF file's symbol tables name. */
+
+/* Adds those of .symtab. False: the file has none. The names' block is the file's, under that
+ * group. */
+bool elf_symbols_add(struct symbols *symbols, const struct elf_file *file, uint8_t group);
+
+/* Adds those of .dynsym: what the file offers to others. */
+bool elf_symbols_add_dynamic(struct symbols *symbols, const struct elf_file *file, uint8_t group);
+
+/*
+ * Adds the entries of the procedure linkage table, each with the name of what it calls and "@plt"
+ * behind it. *names gets the block of the names, from malloc, which must outlive the table.
+ */
+void elf_symbols_add_plt(struct symbols *symbols, const struct elf_file *file, uint8_t group,
+                         char **names);
+
+/* ---- C++ ---- */
+
+/* Names of C++ functions as people read them. */
+
+#define DEMANGLE_INPUT_MAX 4096 /* longer names are left as they are */
+
+/*
+ * Puts the name without its parameters, as perf shows it ("G1Allocator::unsafe_max_tlab_alloc"),
+ * into [out, out + room), cut where there is no more room. False: it is not a mangled one.
+ */
+bool demangle(const char *name, char *out, size_t room);
 
 #endif

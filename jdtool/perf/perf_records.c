@@ -5,7 +5,7 @@
 #include "jdtool/perf/perf_data_private.h"
 
 #include "jdtool/base/message.h"
-#include "jdtool/perf/perf_unpack.h"
+#include "jdtool/perf/perf_input.h"
 
 #include <errno.h>
 #include <inttypes.h>

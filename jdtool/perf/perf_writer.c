@@ -21,7 +21,7 @@
 /* ---- Records packed as 'perf record -z' packs them ---- */
 
 /*
- * One zstd stream (perf_unpack.h), cut into PERF_RECORD_COMPRESSED records. Each holds a flushed
+ * One zstd stream (perf_unpack), cut into PERF_RECORD_COMPRESSED records. Each holds a flushed
  * part of the stream, for perf takes one that gives nothing for damaged.
  */
 

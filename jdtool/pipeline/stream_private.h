@@ -1,6 +1,6 @@
 /*
- * What a stream is, for the files that make it one: stream.c (from the recording), stream_deliver.c
- * (to the resolver and the sinks) and stream_timeline.c (what the JVM itself does).
+ * What a stream is, for the files that make it one: stream.c (from the recording) and
+ * stream_deliver.c (to the resolver and the sinks, and what the JVM itself does).
  */
 #ifndef JD_TOOL_STREAM_PRIVATE_H
 #define JD_TOOL_STREAM_PRIVATE_H
@@ -65,14 +65,6 @@ int stream_deliver_rest(struct stream *stream);
 
 /* A taker of code, for resolver_codes: gives it to the sinks. `context` is the stream. */
 int stream_give_code(void *context, const struct resolved_code *code);
-
-/* ---- stream_timeline.c. All: 0 or a negative errno after a message. ---- */
-
-/* A sample of an event of the timeline, which makes or ends a mark. */
-int stream_take_timeline(struct stream *stream, const struct perf_sample *sample);
-
-/* A sampled deoptimisation is a mark, too. */
-int stream_give_deopt(struct stream *stream, const struct resolved_sample *sample);
 
 /* Marks that have not ended, and how full code caches were. Dumps are read by then. */
 int stream_end_timeline(struct stream *stream);

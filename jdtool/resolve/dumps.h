@@ -56,7 +56,7 @@ struct jvm_dump {
     uint64_t segment; /* its number, and then that of the last one that was read; 0: none */
     char *names_path;
     char *journal_path;
-    FILE *log; /* the JVM's own (jvm_log.h); NULL: there is none */
+    FILE *log; /* the JVM's own (jvm_log_read); NULL: there is none */
     char *path;
     char *recorded; /* of `about` */
 

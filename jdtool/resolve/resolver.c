@@ -2,8 +2,8 @@
 
 #include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
-#include "jdtool/events/jvm_log.h"
-#include "jdtool/perf/build_ids.h"
+#include "jdtool/events/marks.h"
+#include "jdtool/perf/perf_data.h"
 #include "jdtool/resolve/event_frames.h"
 #include "jdtool/resolve/virtual_thread.h"
 

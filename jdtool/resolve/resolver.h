@@ -67,7 +67,7 @@ uint64_t resolver_code_count(const struct resolver *resolver);
 int resolver_code_bytes(struct resolver *resolver, uint64_t time,
                         int (*take)(void *context, uint32_t pid, uint64_t bytes), void *context);
 
-/* What the JVMs' own logs tell of, where they stand beside their dumps: jvm_log.h. 0 or what `take`
+/* What the JVMs' own logs tell of, where they stand beside their dumps: marks.h. 0 or what `take`
  * returned. */
 int resolver_logs(struct resolver *resolver,
                   int (*take)(void *context, uint32_t pid, uint32_t tid,

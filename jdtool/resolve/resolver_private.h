@@ -5,7 +5,7 @@
 #ifndef JD_TOOL_RESOLVER_PRIVATE_H
 #define JD_TOOL_RESOLVER_PRIVATE_H
 
-#include "jdtool/events/deopt_names.h"
+#include "jdtool/events/event_rule.h"
 #include "jdtool/perf/walked.h"
 #include "jdtool/resolve/known_stacks.h"
 #include "jdtool/resolve/locations.h"

@@ -2,7 +2,7 @@
 #include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
 #include "jdtool/resolve/resolver_private.h"
-#include "jdtool/unwind/interpreter.h"
+#include "jdtool/unwind/unwind.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,6 +8,25 @@
 
 #include "jdtool/resolve/frame.h"
 
+/* ---- Where sources are ---- */
+
+/*
+ * Finds Java source files: pkg/Foo.java below one of some directories, or below a directory in one
+ * of them, as in the JDK's src.zip (java.base/java/lang/String.java).
+ */
+
+struct source_path;
+
+/* directories: separated by ':'; NULL: none. 0 or a negative errno after a message. */
+int source_path_open(const char *directories, struct source_path **out);
+void source_path_close(struct source_path *path); /* NULL is fine */
+
+/*
+ * The directory, as an absolute path, below which the file was found; the first one when it was
+ * not; NULL when there is none. Lives as long as the source path.
+ */
+const char *source_path_root(struct source_path *path, const char *file);
+
 struct source_texts;
 
 /* path: directories as of source_path_open, and archives (src.zip, a jar); NULL: none. 0 or a

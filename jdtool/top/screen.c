@@ -5,7 +5,7 @@
 #include "jdtool/resolve/source_texts.h"
 #include "jdtool/top/table.h"
 #include "jdtool/top/terminal.h"
-#include "jdtool/view/annotate_choice.h"
+#include "jdtool/view/annotate.h"
 #include "jdtool/view/cells.h"
 #include "jdtool/view/report_text.h"
 #include "jdtool/view/source_view.h"

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-bool disassembly_knows(const char *arch)
+/* Whether machine code of that machine can be told as text. */
+static bool knows(const char *arch)
 {
 #ifndef __x86_64__
     if (!arch) {
@@ -31,7 +32,7 @@ static struct instruction take_word(const uint8_t *bytes, size_t size, uint32_t 
 struct instruction disassemble(const char *arch, const uint8_t *bytes, size_t size, uint32_t offset,
                                uint64_t address)
 {
-    if (!disassembly_knows(arch)) {
+    if (!knows(arch)) {
         return take_word(bytes, size, offset);
     }
     struct instruction instruction = {.offset = offset};

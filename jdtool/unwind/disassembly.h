@@ -31,7 +31,4 @@ struct instruction disassemble(const char *arch, const uint8_t *bytes, size_t si
 struct instruction disassemble_in_step(const char *arch, const uint8_t *bytes, size_t size,
                                        const bool *begins, uint32_t offset, uint64_t address);
 
-/* Whether machine code of that machine can be told as text. */
-bool disassembly_knows(const char *arch);
-
 #endif

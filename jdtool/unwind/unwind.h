@@ -10,6 +10,7 @@
 #ifndef JD_TOOL_UNWIND_H
 #define JD_TOOL_UNWIND_H
 
+#include "jdtool/jitdump/method_names.h"
 #include "jdtool/objects/frame_row.h"
 #include "jdtool/objects/objects.h"
 #include "jdtool/unwind/code_frames.h"
@@ -127,5 +128,26 @@ bool unwind_take_registers(unsigned machine, uint64_t abi, uint64_t mask, const 
  */
 enum unwind_end unwind(const struct unwind_process *process, const struct unwind_sample *sample,
                        struct unwind_frame *frames, uint32_t room, uint32_t *count);
+
+/* ---- What an interpreted frame runs ---- */
+
+/*
+ * Names interpreted frames: from the addresses that HotSpot's interpreter keeps in its frame, by
+ * the table of methods.
+ */
+
+struct interpreted_frame {
+    const struct method_detail *method;
+    uint32_t line;  /* 0: unknown, or native */
+    int64_t bci;    /* -1: unknown, or native */
+    uint64_t until; /* so long the same frame runs that */
+};
+
+/*
+ * What an UNWIND_INTERPRETED frame runs at that time. False: the table does not tell of its method,
+ * or the frame contradicts it.
+ */
+bool interpreter_name(struct method_names *names, const struct unwind_frame *frame, uint64_t time,
+                      struct interpreted_frame *out);
 
 #endif

@@ -1,16 +1,159 @@
 #include "jdtool/view/annotate.h"
 
 #include "jdtool/base/array.h"
+#include "jdtool/base/hash_map.h"
 #include "jdtool/jitdump/code_index.h"
 #include "jdtool/jitdump/safepoint_lines.h"
 #include "jdtool/resolve/source_texts.h"
 #include "jdtool/unwind/disassembly.h"
+#include "jdtool/view/method_match.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- Counting ---- */
+
+/* Which instructions were sampled, how often. */
+
+static int find_code(struct annotation *a, const struct profile_location *location, uint32_t *id)
+{
+    uint32_t *number = &a->numbers[location->code_number];
+    if (*number == 0) {
+        if (array_reserve(&a->codes, a->code_count, &a->code_room, sizeof *a->codes)) {
+            return -ENOMEM;
+        }
+        a->codes[a->code_count++] = (struct annotated_code){.code = location->code};
+        *number = a->code_count;
+    }
+    *id = *number - 1;
+    return 0;
+}
+
+static int find_place(struct annotation *a, struct hash_map *map, uint32_t code, uint64_t offset,
+                      uint32_t *id)
+{
+    uint64_t hash = hash_pair(code, offset);
+    struct hash_map_cursor cursor = hash_map_start(map, hash);
+    while ((*id = hash_map_next(map, &cursor)) != HASH_MAP_NONE) {
+        if (a->places[*id].code == code && a->places[*id].offset == offset) {
+            return 0;
+        }
+    }
+    if (array_reserve(&a->places, a->place_count, &a->place_room, sizeof *a->places) ||
+        hash_map_add(map, hash, a->place_count)) {
+        return -ENOMEM;
+    }
+    *id = a->place_count++;
+    a->places[*id] = (struct annotated_place){.code = code, .offset = offset};
+    return 0;
+}
+
+/* The code and place of a sample's own address; *place PROFILE_NONE: it is in no generated code. */
+static int locate(struct annotation *a, struct hash_map *map, const struct profile_sample *sample,
+                  uint32_t *code, uint32_t *place)
+{
+    *place = PROFILE_NONE;
+    if (sample->node == PROFILE_NONE) {
+        return 0;
+    }
+    const struct profile_location *location =
+        &a->profile->locations[a->profile->nodes[sample->node].location];
+    if (!location->code) {
+        return 0;
+    }
+    int err = find_code(a, location, code);
+    return err ? err
+               : find_place(a, map, *code, location->address - location->code->module_address,
+                            place);
+}
+
+/* One block of memory for all weights. */
+static int give_weights(struct annotation *a)
+{
+    size_t lists = (size_t)a->code_count + a->place_count + 1;
+    a->weights = calloc(lists * a->events + 1, sizeof *a->weights);
+    if (!a->weights) {
+        return -ENOMEM;
+    }
+    uint64_t *next = a->weights;
+    a->totals = next;
+    for (uint32_t i = 0; i < a->code_count; i++) {
+        a->codes[i].weights = next += a->events;
+    }
+    for (uint32_t i = 0; i < a->place_count; i++) {
+        a->places[i].weights = next += a->events;
+    }
+    return 0;
+}
+
+static int count(struct annotation *a, struct hash_map *map, const struct profile_sample *sample)
+{
+    uint32_t code = 0;
+    uint32_t place;
+    int err = locate(a, map, sample, &code, &place);
+    if (err) {
+        return err;
+    }
+    a->totals[sample->event] += sample->weight;
+    if (place != PROFILE_NONE && a->codes && a->places) {
+        uint64_t *of_code = a->codes[code].weights;
+        uint64_t *of_place = a->places[place].weights;
+        a->codes[code].samples += sample->count;
+        if (of_code && of_place) {
+            of_code[sample->event] += sample->weight;
+            of_place[sample->event] += sample->weight;
+        }
+    }
+    return 0;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct annotated_place *first = a;
+    const struct annotated_place *second = b;
+    if (first->code != second->code) {
+        return first->code < second->code ? -1 : 1;
+    }
+    return first->offset < second->offset ? -1 : first->offset > second->offset;
+}
+
+int annotation_count(const struct profile *profile, struct annotation *a)
+{
+    struct hash_map map = {0};
+    *a = (struct annotation){.profile = profile, .events = profile->recording->event_count};
+    a->numbers = calloc((size_t)profile->code_count + 1, sizeof *a->numbers);
+    int err = a->numbers ? 0 : -ENOMEM;
+    for (uint32_t i = 0; i < profile->sample_count && !err; i++) {
+        uint32_t code;
+        uint32_t place;
+        err = locate(a, &map, &profile->samples[i], &code, &place);
+    }
+    if (!err) {
+        err = give_weights(a);
+    }
+    for (uint32_t i = 0; i < profile->sample_count && !err; i++) {
+        err = count(a, &map, &profile->samples[i]);
+    }
+    hash_map_free(&map);
+    if (!err && a->place_count) {
+        qsort(a->places, a->place_count, sizeof *a->places, compare_places);
+    }
+    return err;
+}
+
+void annotation_free(struct annotation *a)
+{
+    free(a->numbers);
+    free(a->codes);
+    free(a->places);
+    free(a->weights);
+    *a = (struct annotation){0};
+}
+
+/* ---- Text ---- */
 
 #define CHAIN_MAX    64  /* inlined methods shown of one address; the rest is left out */
 #define NAME_COLUMN  40  /* where the source stands beside a line's name */
@@ -395,4 +538,130 @@ int annotation_put(const struct annotation *annotation, uint32_t number, bool is
     free(w.files);
     code_details_free(&w.details);
     return err;
+}
+
+/* ---- Choosing ---- */
+
+const char *annotated_name(const struct annotation *a, uint32_t code)
+{
+    const struct resolved_code *its = a->codes[code].code;
+    return its->method ? its->method->name : its->symbol;
+}
+
+uint64_t annotated_weight(const struct annotation *a, uint32_t code)
+{
+    uint64_t weight = 0;
+    for (uint32_t i = 0; i < a->events && weight == 0; i++) {
+        weight = a->codes[code].weights[i];
+    }
+    return weight;
+}
+
+/* Codes by weight, the heaviest first. */
+static int compare_codes(const void *x, const void *y, void *argument)
+{
+    const struct annotation *a = argument;
+    uint64_t first = annotated_weight(a, *(const uint32_t *)x);
+    uint64_t second = annotated_weight(a, *(const uint32_t *)y);
+    if (first != second) {
+        return first > second ? -1 : 1;
+    }
+    return *(const uint32_t *)x < *(const uint32_t *)y ? -1 : 1;
+}
+
+/* Whether a location of generated code has the wanted method inlined. */
+static bool has_inlined(const struct profile *profile, const struct profile_location *location,
+                        const char *wanted)
+{
+    for (uint32_t i = 0; location->code && i + 1 < location->line_count; i++) {
+        const struct profile_line *line = &profile->lines[location->first_line + i];
+        if (method_match(profile->functions[line->function].name, wanted) > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The codes of which instructions of the wanted method, inlined there, were sampled: picks them, in
+ * that order, and sets their shares of those samples in `hosted`, by code. Returns their number. */
+static uint32_t pick_hosts(const struct annotation *a, const char *wanted, const uint32_t *order,
+                           uint32_t *picked, uint64_t *hosted)
+{
+    const struct profile *profile = a->profile;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < a->code_count; i++) {
+        hosted[i] = 0;
+    }
+    for (uint32_t i = 0; i < profile->sample_count; i++) {
+        const struct profile_sample *sample = &profile->samples[i];
+        const struct profile_location *location =
+            sample->node == PROFILE_NONE
+                ? NULL
+                : &profile->locations[profile->nodes[sample->node].location];
+        if (!location || !has_inlined(profile, location, wanted)) {
+            continue;
+        }
+        hosted[a->numbers[location->code_number] - 1] += sample->weight;
+    }
+    for (uint32_t i = 0; i < a->code_count; i++) {
+        if (hosted[order[i]]) {
+            picked[count++] = order[i];
+        }
+    }
+    /* Of a method that calls, only what it called may have been sampled. */
+    for (uint32_t i = 0; profile->locations && count == 0 && i < profile->location_count; i++) {
+        const struct profile_location *location = &profile->locations[i];
+        if (has_inlined(profile, location, wanted) && a->numbers[location->code_number]) {
+            picked[count++] = a->numbers[location->code_number] - 1;
+        }
+    }
+    return count;
+}
+
+static uint32_t pick_codes(const struct annotation *a, const char *wanted, const uint32_t *order,
+                           uint32_t *picked)
+{
+    uint32_t count = 0;
+    for (int rank = 3; rank > 0 && count == 0; rank--) {
+        for (uint32_t i = 0; i < a->code_count; i++) {
+            if (method_match(annotated_name(a, order[i]), wanted) == rank) {
+                picked[count++] = order[i];
+            }
+        }
+    }
+    return count;
+}
+
+int annotation_choose(const struct annotation *a, const char *wanted,
+                      struct annotation_choice *choice)
+{
+    size_t count = (size_t)a->code_count + 1;
+    *choice = (struct annotation_choice){.order = calloc(count, sizeof *choice->order),
+                                         .picked = calloc(count, sizeof *choice->picked),
+                                         .hosted = calloc(count, sizeof *choice->hosted)};
+    uint32_t *hosts = calloc(count, sizeof *hosts);
+    if (!choice->order || !choice->picked || !choice->hosted || !hosts) {
+        free(hosts);
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < a->code_count; i++) {
+        choice->order[i] = i;
+    }
+    qsort_r(choice->order, a->code_count, sizeof *choice->order, compare_codes, (void *)a);
+    choice->count = pick_codes(a, wanted, choice->order, choice->picked);
+    uint32_t host_count = pick_hosts(a, wanted, choice->order, hosts, choice->hosted);
+    if (choice->count == 0 && host_count > 0) {
+        choice->are_hosts = true;
+        memcpy(choice->picked, hosts, host_count * sizeof *hosts);
+        choice->count = host_count;
+    }
+    free(hosts);
+    return 0;
+}
+
+void annotation_choice_free(struct annotation_choice *choice)
+{
+    free(choice->order);
+    free(choice->picked);
+    free(choice->hosted);
 }

@@ -2,7 +2,7 @@
 #include "jdtool/base/message.h"
 #include "jdtool/pipeline/export_input.h"
 #include "jdtool/resolve/source_texts.h"
-#include "jdtool/view/annotate_choice.h"
+#include "jdtool/view/annotate.h"
 #include "jdtool/view/method_match.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* Fuzzes the table of methods and the names of interpreted frames. */
 #include "fuzz_directory.h"
 
-#include "jdtool/unwind/interpreter.h"
+#include "jdtool/unwind/unwind.h"
 #include "tests/fuzz/silent.h"
 
 #include <stdio.h>

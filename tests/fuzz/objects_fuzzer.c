@@ -6,10 +6,10 @@
 
 #include "jdtool/confined/confined.h"
 #include "jdtool/objects/build_id.h"
-#include "jdtool/objects/demangle.h"
 #include "jdtool/objects/frame_row.h"
 #include "jdtool/objects/kallsyms.h"
 #include "jdtool/objects/objects.h"
+#include "jdtool/objects/symbols.h"
 #include "tests/fuzz/silent.h"
 
 #include <elf.h>
