@@ -206,7 +206,15 @@ TEST(test_short_threads_without_samples_are_bad)
                       "profile\"");
     assert_says(card, "\"unnamed_frames_share\": 0.000000");
     assert_says(card, "\"rooted_share\": 1.000000");
-    assert_says(card, "process 4242: 1.51 of 10.33 s of processor time");
+    /* Without perf's version the recording is our own sampler's. */
+    assert_says(card, "process 4242: 1.51 of 10.33 s of processor time are in the profile: the "
+                      "kernel took fewer samples than asked for");
+    file = begin_recording(state);
+    static const char version[] = "\4\0\0\0006.1";
+    perf_file_feature(&file, PERF_FEATURE_VERSION, version, sizeof version);
+    put_samples(&file, 151, CODE, true);
+    card = card_of(state, &file, "4242 10330000000 0\n");
+    assert_says(card, "in the profile: perf takes too few samples of threads that live for a few");
 }
 
 /* The recording loses a living JVM: from then on it knows nothing of its process, as if that had

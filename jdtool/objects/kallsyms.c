@@ -201,13 +201,13 @@ int kallsyms_read(const char *path, struct kallsyms *out)
 /* ---- Ready to be asked ---- */
 
 struct table_header {
-    char magic[8];
+    uint64_t magic;
     uint32_t symbol_size;
     uint32_t count;
     uint64_t names_size;
 };
 
-#define TABLE_MAGIC "jdkernel"
+#define TABLE_MAGIC UINT64_C(0x6a646b65726e656c) /* "jdkernel" */
 
 void kallsyms_put(const struct kallsyms *kallsyms, struct output_file *file)
 {
@@ -248,9 +248,8 @@ static bool take_table(struct kallsyms *kallsyms)
     memcpy(&header, kallsyms->mapped, sizeof header);
     size_t rest = kallsyms->mapped_size - sizeof header;
     struct symbols *symbols = &kallsyms->symbols;
-    if (memcmp(header.magic, TABLE_MAGIC, sizeof header.magic) != 0 ||
-        header.symbol_size != sizeof *symbols->list || header.count > SYMBOLS_MAX ||
-        header.count * sizeof *symbols->list > rest ||
+    if (header.magic != TABLE_MAGIC || header.symbol_size != sizeof *symbols->list ||
+        header.count > SYMBOLS_MAX || header.count * sizeof *symbols->list > rest ||
         rest - header.count * sizeof *symbols->list != header.names_size) {
         return false;
     }
