@@ -22,9 +22,9 @@ grep -qE 'Market\.(drift|price|takeOrders).*Market\.java:[0-9]+ .*(C2|C1|inlined
 [[ -z $(sed -n 's/^ *[0-9.]*% *[0-9.]*%  \([A-Za-z.]*Market\.[^ ]*\) .*/\1/p' output | sort | uniq -d) ]] ||
     fail "a method has several rows: $(cat output)"
 run 0 "$JDPERF" report --lines p
-grep -m 1 -A 3 SELF output | grep -qE 'Market.*Market\.java:5[0-9]' || fail "the hot lines are not at the top: $(head -n 5 output)"
+grep -m 1 -A 3 SELF output | grep -qE 'Market.*Market\.java:(5[0-9]|6[01])' || fail "the hot lines are not at the top: $(head -n 5 output)"
 COLUMNS=70 run 0 "$JDPERF" report p --limit 5
-[[ $(wc -L <output) -le 70 ]] || fail "wider than 70 columns: $(cat output)"
+[[ $(grep -v '^jdperf: ' output | wc -L) -le 70 ]] || fail "wider than 70 columns: $(cat output)" # but for what it says of the profile
 says 'more methods: --limit 0 shows all'
 COLUMNS=1000 run 0 "$JDPERF" report p --limit 5
 [[ $(wc -L <output) -gt 512 ]] || fail "a wide terminal is not used: $(cat output)"
@@ -51,7 +51,7 @@ awk '!/^#/ && NF && n++ < 3' output >top
 grep -qE 'Market\.(takeOrders|price)' top || fail "the hot method is not at the top"
 run 0 "$JDPERF" report --perf p --lines
 awk '!/^#/ && NF && n++ < 3' output >top
-grep -Eq 'Market\.java:5[0-9] .*Market' top || fail "the hot lines are not at the top"
+grep -Eq 'Market\.java:(5[0-9]|6[01]) .*Market' top || fail "the hot lines are not at the top"
 run 0 "$JDPERF" report --perf p --callers --symbol-filter Market.
 says 'call_stub'
 awk '!/^#/ && NF && /%/ { print; exit }' output | grep -q 'Market\.' || fail "the method asked for is not at the top"
@@ -110,7 +110,7 @@ run 0 "$JDPERF" annotate p price --source-path "$SOURCE/scripts/sample" --whole
 says_not 'instructions without samples'
 run 0 "$JDPERF" annotate p price --source-path "$SOURCE/scripts/sample"
 says 'instructions without samples'
-grep -qE '\| \| Market\.drift:5[89] +.*(trend|Math)' output || fail "no line of the inlined method: $(head -n 30 output)"
+grep -qE '\| \| Market\.drift:6[01] +.*(trend|Math)' output || fail "no line of the inlined method: $(head -n 30 output)"
 run 0 "$JDPERF" annotate --perf p takeOrders --source-path "$SOURCE/scripts/sample"
 says 'double trend = price * 0.0001;'
 run 0 "$JDPERF" annotate --perf p price

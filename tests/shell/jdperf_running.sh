@@ -141,7 +141,7 @@ if part "attaching with jcmd" command -v jcmd; then
 fi
 
 # A JVM that ends while it is recorded leaves a profile; so does Ctrl-C, and the JVM lives on.
-launch java -cp classes Market 8 # on a busy machine its 8 s may not give it one of a processor
+launch java -cp classes Market 2
 run 0 "$JDPERF" record -o p -p "$jvm"
 share_named p || fail "unnamed samples"
 wait "$jvm" || fail "the JVM did not end well"
