@@ -2,9 +2,11 @@
 
 #include "format/jitdump.h"
 #include "format/samply.h"
+#include "jdtool/base/array.h"
 
 #include <elf.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -174,4 +176,29 @@ void text_size(uint64_t bytes, char *text)
     } else {
         snprintf(text, TEXT_SIZE_MAX, size < 10 ? "%.1f%cB" : "%.0f%cB", size, units[unit]);
     }
+}
+
+/* ---- Words ---- */
+
+void words_add(struct words *words, const char *format, const char *text)
+{
+    const char *mark = strstr(format, "%s");
+    char *word = NULL;
+    if (array_reserve(&words->list, words->count + 1, &words->room, sizeof *words->list) ||
+        (mark ? asprintf(&word, "%.*s%s%s", (int)(mark - format), format, text, mark + 2)
+              : asprintf(&word, "%s", format)) < 0) {
+        words->failed = true;
+        return;
+    }
+    words->list[words->count++] = word;
+    words->list[words->count] = NULL;
+}
+
+void words_free(struct words *words)
+{
+    for (uint32_t i = 0; i < words->count; i++) {
+        free(words->list[i]);
+    }
+    free(words->list);
+    *words = (struct words){0};
 }

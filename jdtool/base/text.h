@@ -49,4 +49,19 @@ void text_size(uint64_t bytes, char *text);
 const char *text_machine(uint32_t elf_mach);
 const char *text_record_id(uint32_t id);
 
+/* ---- Words ---- */
+
+/* The words of a command line, as they come together. */
+
+/* Zeroed: none. Freed by words_free. */
+struct words {
+    char **list; /* NULL behind the last */
+    uint32_t count, room;
+    bool failed; /* there was no memory for one */
+};
+
+/* One more; the format has one %s, for the text, or none. */
+void words_add(struct words *words, const char *format, const char *text);
+void words_free(struct words *words);
+
 #endif

@@ -1,8 +1,8 @@
 #include "jdtool/base/verb.h"
 
 #include "jdtool/base/message.h"
+#include "jdtool/base/text.h"
 #include "jdtool/base/units.h"
-#include "jdtool/base/words.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -5,7 +5,6 @@
 #include "jdtool/base/json_writer.h"
 #include "jdtool/exports/export.h"
 #include "jdtool/profile/code_addresses.h"
-#include "jdtool/profile/module_extents.h"
 #include "jdtool/profile/string_table.h"
 
 struct firefox_symbol {

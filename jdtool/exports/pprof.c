@@ -7,7 +7,7 @@
  */
 #include "jdtool/base/protobuf.h"
 #include "jdtool/exports/export.h"
-#include "jdtool/profile/module_extents.h"
+#include "jdtool/profile/code_addresses.h"
 #include "jdtool/profile/string_table.h"
 #include "jdtool/profile/thread_labels.h"
 

@@ -5,7 +5,7 @@
 #ifndef JD_TOOL_LOOK_H
 #define JD_TOOL_LOOK_H
 
-#include "jdtool/base/words.h"
+#include "jdtool/base/text.h"
 #include "jdtool/live/profile_dir.h"
 #include "jdtool/live/verbs.h"
 #include "jdtool/look/opened_profile.h"

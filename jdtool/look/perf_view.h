@@ -7,7 +7,7 @@
 #ifndef JD_TOOL_PERF_VIEW_H
 #define JD_TOOL_PERF_VIEW_H
 
-#include "jdtool/base/words.h"
+#include "jdtool/base/text.h"
 #include "jdtool/look/look.h"
 #include "jdtool/look/perf_files.h"
 

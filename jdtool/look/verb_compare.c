@@ -2,7 +2,7 @@
  * chance.
  */
 #include "jdtool/base/message.h"
-#include "jdtool/base/words.h"
+#include "jdtool/base/text.h"
 #include "jdtool/live/child.h"
 #include "jdtool/look/look.h"
 

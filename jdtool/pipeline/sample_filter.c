@@ -3,7 +3,7 @@
 #include "format/fnv1a.h"
 #include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
-#include "jdtool/resolve/virtual_thread.h"
+#include "jdtool/resolve/resolver.h"
 
 #include <errno.h>
 #include <fnmatch.h>

@@ -1,8 +1,8 @@
 #include "jdtool/record/naming.h"
 
 #include "jdtool/base/message.h"
+#include "jdtool/base/text.h"
 #include "jdtool/base/verb.h"
-#include "jdtool/base/words.h"
 #include "jdtool/live/verbs.h"
 #include "jdtool/record/image_cache.h"
 #include "jdtool/record/perf_run.h"

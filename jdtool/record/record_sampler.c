@@ -2,9 +2,9 @@
 #include "jdtool/record/recording.h"
 
 #include "jdtool/base/message.h"
+#include "jdtool/base/text.h"
 #include "jdtool/base/units.h"
 #include "jdtool/base/verb.h"
-#include "jdtool/base/words.h"
 #include "jdtool/walk/walker.h"
 
 #include <errno.h>

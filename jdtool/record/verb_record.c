@@ -1,8 +1,8 @@
 /* The command line of jdperf record. */
 #include "jdtool/base/message.h"
 #include "jdtool/base/output_file.h"
+#include "jdtool/base/text.h"
 #include "jdtool/base/units.h"
-#include "jdtool/base/words.h"
 #include "jdtool/exports/export.h"
 #include "jdtool/live/child.h"
 #include "jdtool/live/profile_dir.h"

@@ -1,6 +1,6 @@
 /*
- * What the files behind dumps.h share: dump_files.c knows where dumps lie, jvm_dump.c is one of
- * them, dumps.c says whose each is and finds code in them.
+ * What the files behind dumps.h share: jvm_dump.c is one dump, dumps.c knows where they lie,
+ * says whose each is and finds code in them.
  */
 #ifndef JD_TOOL_DUMPS_PRIVATE_H
 #define JD_TOOL_DUMPS_PRIVATE_H
@@ -62,29 +62,6 @@ static inline const char *base_name(const char *path)
 
 /* Tells that there is no memory: -ENOMEM. */
 int dumps_no_memory(void);
-
-/* ---- dump_files.c ---- */
-
-/* Whether it is named as one, jit-<digits>.dump. */
-bool dump_files_has_name(const char *path);
-
-/* What dumps_notice has kept of a mapping; NULL: nothing. Moves with the next dumps_notice. */
-struct marker *dump_files_marker(const struct dumps *dumps, uint32_t pid, const char *path);
-
-/* What was kept for a process goes with it; all of it. */
-void dump_files_gone(struct dumps *dumps, const struct process *process);
-void dump_files_free(struct dumps *dumps);
-
-/* Where the file of a mapping is now. False: nowhere. */
-bool dump_files_find(const struct dumps *dumps, const struct marker *marker, char path[PATH_MAX]);
-
-/* Reads the headers of the dumps that options name. 0 or a negative errno after a message. */
-int dump_files_read_named(struct dumps *dumps);
-
-/* The one of these for a mapping at that time: this very file, of this name and the nearest in
- * time, or with this pid. NULL: none. */
-struct named_dump *dump_files_named_for(const struct dumps *dumps, const struct marker *marker,
-                                        uint64_t from);
 
 /* ---- jvm_dump.c ---- */
 

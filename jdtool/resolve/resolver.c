@@ -1,14 +1,16 @@
-#include "jdtool/resolve/resolver_private.h"
+#include "jdtool/resolve/resolver.h"
 
 #include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
 #include "jdtool/events/marks.h"
 #include "jdtool/perf/perf_data.h"
 #include "jdtool/resolve/event_frames.h"
-#include "jdtool/resolve/virtual_thread.h"
+#include "jdtool/resolve/resolver_private.h"
 
 #include <elf.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -647,4 +649,17 @@ void resolver_tell(struct resolver *resolver)
 {
     dumps_tell_unused(resolver->dumps);
     objects_tell(resolver->objects);
+}
+
+/* ---- Virtual threads ---- */
+
+void virtual_thread_stands(struct resolved_thread *thread, char *name, size_t size)
+{
+    if (thread->virtual_name && *thread->virtual_name) {
+        snprintf(name, size, "%s", thread->virtual_name);
+    } else {
+        snprintf(name, size, "virtual thread %" PRIu64, thread->virtual_id);
+    }
+    thread->comm = name;
+    thread->tid = RESOLVED_OWN_TID | (uint32_t)thread->virtual_id;
 }

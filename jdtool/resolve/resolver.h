@@ -8,10 +8,9 @@
 #ifndef JD_TOOL_RESOLVER_H
 #define JD_TOOL_RESOLVER_H
 
-#include "jdtool/resolve/sample_sink.h"
-
 #include "jdtool/events/event_rule.h"
 #include "jdtool/perf/perf_data.h"
+#include "jdtool/resolve/sample_sink.h"
 
 /* What a sample may have, inlined ones included; what is further out is left out, and counted. A
  * stack copy has room for 8,191 return addresses. */
@@ -119,5 +118,15 @@ void resolver_tell(struct resolver *resolver);
 /* Frees what only further samples need, which cannot be resolved then; methods, modules and code
  * stay. */
 void resolver_settle(struct resolver *resolver);
+
+/* ---- Virtual threads ---- */
+
+/* Virtual threads in the place of the threads that carry them. */
+
+/*
+ * Makes the virtual thread of thread->virtual_id, which is not 0, what the thread is: by its name,
+ * or "virtual thread ID", which is written to `name`, and by a tid of its own (RESOLVED_OWN_TID).
+ */
+void virtual_thread_stands(struct resolved_thread *thread, char *name, size_t size);
 
 #endif

@@ -5,15 +5,19 @@
  * what to do about it. A JVM's samples count as its own even where the recording lost sight of it.
  *
  * As JSON it is what scripts read:
- *   verdict                "good"; "fair", "bad": some limit below is not kept; "empty": no frame
- * is in generated code, and no time is missing verdict_reason         why not good, "; " between
- * several; "" when it is, or nothing is there unnamed_frames_share   of all frames in generated
- * code, and of samples in code that belongs to no file, no dump, or a file that could not be read
- *   rooted_share           of all user stacks in JVMs but the frozen ones of virtual threads, whose
- *                          callers lie in the heap
- *   time_accounted_share   weight of the JVMs' cpu samples of the time the kernel accounted to
- * them; null: not known events                 samples, weight, frames and stacks of each event
- *   warnings               what is wrong and the remedy, each a sentence
+ *
+ *     verdict                "good"; "fair", "bad": some limit below is not kept; "empty": no frame
+ *                            is in generated code, and no time is missing
+ *     verdict_reason         why not good, "; " between several; "" when it is, or nothing is there
+ *     unnamed_frames_share   of all frames in generated code, and of samples in code that belongs
+ *                            to no file, no dump, or a file that could not be read
+ *     rooted_share           of all user stacks in JVMs but the frozen ones of virtual threads,
+ *                            whose callers lie in the heap
+ *     time_accounted_share   weight of the JVMs' cpu samples of the time the kernel accounted to
+ *                            them; null: not known
+ *     events                 samples, weight, frames and stacks of each event
+ *     warnings               what is wrong and the remedy, each a sentence
+ *
  * and the counts these are made of.
  */
 #ifndef JD_TOOL_SCORECARD_H

@@ -1,12 +1,67 @@
 #include "writer/occupancy/occupancy.h"
 
 #include "writer/invariant.h"
-#include "writer/log/gate.h"
+#include "writer/process.h"
 #include "writer/stamp.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
+
+/* ---- The gate ---- */
+
+/*
+ * A door for one thread at a time, and for nobody in a fork of the process (process.h), where
+ * neither the files behind it nor the lock, perhaps locked for ever, are ours.
+ */
+
+struct gate {
+    pthread_mutex_t lock; /* of all that is behind the gate */
+    unsigned generation;
+};
+
+/* 0 or a negative errno. */
+static int gate_init(struct gate *gate)
+{
+    int error = process_watch_forks();
+    if (error) {
+        return error;
+    }
+    *gate = (struct gate){.generation = process_generation()};
+    return -pthread_mutex_init(&gate->lock, NULL);
+}
+
+/* Whether this is the process that gate_init was called in. If not, keep out. */
+static bool gate_is_ours(const struct gate *gate)
+{
+    return process_generation() == gate->generation;
+}
+
+/* 0: the caller is inside, and calls gate_leave when done; -EPIPE: it has to stay out. */
+static int gate_enter(struct gate *gate)
+{
+    if (!gate_is_ours(gate)) {
+        return -EPIPE;
+    }
+    pthread_mutex_lock(&gate->lock);
+    return 0;
+}
+
+static void gate_leave(struct gate *gate)
+{
+    pthread_mutex_unlock(&gate->lock);
+}
+
+static void gate_destroy(struct gate *gate)
+{
+    if (gate_is_ours(gate)) {
+        pthread_mutex_destroy(&gate->lock);
+    }
+}
+
+/* ---- Occupancy ---- */
 
 struct occupancy {
     struct gate gate; /* to everything below but `swept` */

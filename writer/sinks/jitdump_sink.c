@@ -12,7 +12,6 @@
 #include "writer/process.h"
 #include "writer/sinks/samply_records.h"
 #include "writer/sinks/trailer_encoder.h"
-#include "writer/sinks/tree_rows.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -35,4 +35,15 @@ void trailer_encode(struct trailer_encoder *encoder, const struct code *code, bo
  */
 void trailer_encoder_forget(struct trailer_encoder *encoder);
 
+/* ---- Rows of the tree ---- */
+
+/*
+ * Whether a piece of code's line rows can be had from its inline tree again (format/jitdump.h,
+ * "Rows from the tree"), so that a dump for readers of trees need not have both.
+ */
+
+/* False as well where there is no tree, or one whose files or methods have no ids. Linear in rows
+ * and ranges. */
+bool tree_gives_rows(const struct code *code);
+
 #endif
