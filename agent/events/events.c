@@ -19,6 +19,7 @@
 #include "agent/events/probes.h"
 #include "agent/methods/inline_record.h"
 #include "agent/methods/symbol_name.h"
+#include "agent/session/errands.h"
 #include "agent/session/jvm_log.h"
 #include "agent/threads/identity.h"
 #include "writer/message.h"
@@ -277,8 +278,8 @@ static void JNICALL vm_init(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread)
     probes_at_work(true);
     if (session) {
         proof_make(session->jvm.proof, jvmti, jni);
-        if (session->table) {
-            methods_file_catch_up(session->table, jvmti, jni, false);
+        if (session->table) { /* a short program need not wait for it */
+            (void)errands_want(ERRAND_METHODS);
         }
         identity_begin(session, jni);
         jvm_log_begin(session, jni);

@@ -44,6 +44,7 @@ struct methods_file {
     struct hash_table told;
     struct pool memory; /* of those */
     uint32_t round;     /* of catching up, the one under way or the last */
+    bool caught_up;     /* once, since the file began */
     atomic_bool closed; /* after a fault */
 };
 
@@ -57,7 +58,7 @@ struct builder {
     struct hotspot_methods memory;        /* what has been read, of some classes */
     const struct hotspot_method *methods; /* the class's, in it */
     size_t method_count;
-    bool first;        /* no class has been told of before */
+    bool first;        /* next to no class has been told of before */
     bool patient;      /* can wait for a slow disk */
     uint64_t previous; /* Method of the record's last method */
     char name[SYMBOL_MAX];
@@ -162,6 +163,16 @@ static void put_method(struct builder *builder, const struct fetched_class *klas
     builder->previous = method->address;
 }
 
+/* Whether its own event has told of the class since; the lock is held. */
+static bool all_told(const struct builder *builder)
+{
+    bool told = true;
+    for (size_t i = 0; i < builder->method_count; i++) {
+        told = is_told(builder->table, &builder->methods[i]) && told;
+    }
+    return told;
+}
+
 /* The class's methods, which have been told of; the lock is held. */
 static void remember_all(const struct builder *builder)
 {
@@ -184,9 +195,10 @@ static void write_record(struct builder *builder, enum methods_record_id id)
         .id = id, .total_size = (uint32_t)record->size, .timestamp = stamp_now(table->tsc)};
     memcpy(record->bytes, &prefix, sizeof prefix);
     struct iovec piece = {record->bytes, record->size};
-    int error = atomic_load(&table->closed)
-                    ? -EPIPE
-                    : record_log_append(table->log, RECORD_LOG_TABLE, NULL, &piece, 1, 0);
+    bool needless = id == METHODS_FOUND && all_told(builder);
+    int error = atomic_load(&table->closed) ? -EPIPE
+                : needless                  ? 0
+                           : record_log_append(table->log, RECORD_LOG_TABLE, NULL, &piece, 1, 0);
     if (!error) {
         remember_all(builder);
     } else if (error != -ENOBUFS) {
@@ -333,6 +345,7 @@ void methods_file_forget(struct methods_file *table)
 {
     pthread_mutex_lock(&table->lock);
     forget_before(table, UINT32_MAX);
+    table->caught_up = false;
     pthread_mutex_unlock(&table->lock);
 }
 
@@ -346,7 +359,8 @@ void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *
     }
     builder->patient = patient;
     pthread_mutex_lock(&table->lock);
-    builder->first = table->told.used == 0;
+    builder->first = !table->caught_up;
+    table->caught_up = true;
     table->round++; /* before the JVM lists its classes: those that come meanwhile are of this round
                      */
     pthread_mutex_unlock(&table->lock);

@@ -271,7 +271,8 @@ static errands run_errands(errands wanted)
         message(MESSAGE_INFO, "asks the JVM once more for what could not be written");
         left = events_replay(session, true) == -EBUSY ? 1U << ERRAND_ALL : 0;
     }
-    catch_up_table(session, true);
+    /* The JVM may end any time, and what a slow disk has no room for is asked for once more. */
+    catch_up_table(session, wanted != 1U << ERRAND_METHODS);
     return left;
 }
 

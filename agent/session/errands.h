@@ -14,9 +14,10 @@
 #include <stdbool.h>
 
 enum errand {
-    ERRAND_TABLE, /* of all methods: their table begins anew */
-    ERRAND_ALL,   /* of all code, and of the methods that have not been told of */
-    ERRAND_END,   /* the session has failed */
+    ERRAND_TABLE,   /* of all methods: their table begins anew */
+    ERRAND_METHODS, /* of those that have not been told of: what the JVM started with */
+    ERRAND_ALL,     /* of all code, and of the methods that have not been told of */
+    ERRAND_END,     /* the session has failed */
 };
 
 /* Bits of 1 << enum errand. */
