@@ -1,11 +1,18 @@
-/** A chain of 36 methods, none inlined (run it with -XX:MaxInlineLevel=0): every stack is known. */
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
+
+/**
+ * A chain of 36 methods, none inlined (run it with -XX:MaxInlineLevel=0): every stack is known. Usage: DeepChain
+ * SECONDS, which are of a processor.
+ */
 public final class DeepChain {
     static volatile long sink;
 
     public static void main(String[] args) {
-        long end = System.nanoTime() + Long.parseLong(args[0]) * 1_000_000_000L;
+        ThreadMXBean clock = ManagementFactory.getThreadMXBean();
+        long end = Long.parseLong(args[0]) * 1_000_000_000L;
         long sum = 0;
-        while (System.nanoTime() < end) {
+        while (clock.getCurrentThreadCpuTime() < end) {
             for (int i = 0; i < 1000; i++) {
                 sum += m00(i);
             }

@@ -1,6 +1,4 @@
 import java.io.IOException;
-import java.lang.management.ManagementFactory;
-import java.lang.management.ThreadMXBean;
 import java.nio.file.Files;
 import java.nio.file.Paths;
 import java.util.ArrayList;
@@ -11,7 +9,7 @@ import java.util.concurrent.locks.LockSupport;
 /**
  * A program of known events, for a number of seconds: "Events SECONDS alloc locks exceptions waits busy virtual
  * time", any of the words. It prints what really was: bytes by class, nanoseconds waited by thread, how many
- * exceptions, nanoseconds without a processor of threads that always want one, the processors' time.
+ * exceptions, nanoseconds that threads which never sleep have waited for a processor, the processors' time.
  */
 public class Events {
     static volatile Object sink;
@@ -134,11 +132,21 @@ public class Events {
     // ---- More threads than processors.
 
     /** Nothing in it is linked or initialised at its first use, for which threads would wait for one another. */
-    static void spinner(ThreadMXBean clock) {
-        long from = System.nanoTime() - clock.getCurrentThreadCpuTime();
+    static void spinner() {
         while (!done) { }
-        long without = System.nanoTime() - clock.getCurrentThreadCpuTime() - from;
-        tell(String.join(" ", "runnable", Thread.currentThread().getName(), Long.toString(without)));
+        tell(String.join(" ", "runnable", Thread.currentThread().getName(), Long.toString(queued())));
+    }
+
+    /**
+     * How long this thread has waited for a processor, by the kernel's word. By clocks it would be more: what
+     * interrupts and the machine under this one take is no wait for a processor, and no switch tells of it.
+     */
+    static long queued() {
+        try {
+            return Long.parseLong(new String(Files.readAllBytes(Paths.get("/proc/thread-self/schedstat"))).split(" ")[1]);
+        } catch (IOException e) {
+            throw new AssertionError(e);
+        }
     }
 
     static void parker() {
@@ -230,10 +238,9 @@ public class Events {
                 start("blocked", Events::blocked);
                 break;
             case "busy":
-                ThreadMXBean clock = ManagementFactory.getThreadMXBean();
-                clock.getCurrentThreadCpuTime();
+                queued();
                 for (int k = 0; k < Runtime.getRuntime().availableProcessors() + 2; k++) {
-                    start("spinner-" + k, () -> spinner(clock));
+                    start("spinner-" + k, Events::spinner);
                 }
                 break;
             case "virtual": // the same, where the JDK has them; by reflection, for this compiles with all

@@ -1,16 +1,19 @@
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
 /**
  * A JVM that works, starts another one, and works on while that one works. Usage: Forker SECONDS
- * [COMMAND...]
+ * [COMMAND...]; the seconds are of a processor
  */
 public class Forker {
     private static long work(long seconds) {
-        long until = System.nanoTime() + seconds * 1_000_000_000L;
+        ThreadMXBean clock = ManagementFactory.getThreadMXBean();
+        long until = clock.getCurrentThreadCpuTime() + seconds * 1_000_000_000L;
         long result = 0;
-        while (System.nanoTime() < until) {
+        while (clock.getCurrentThreadCpuTime() < until) {
             for (int i = 0; i < 100_000; i++) {
                 result = result * 31 + (result >>> 7) + i;
             }
