@@ -61,6 +61,12 @@ compiled() {
     grep -qs "$2\." "$scratch/jit-$1.dump"
 }
 
+# perf's command: until the processes have had so much of a processor, "MILLISECONDS PID…". By the clock there would be
+# few samples of them on a busy machine.
+export -f wait_until works_on fail
+# shellcheck disable=SC2016 # for the inner shell
+at_work=(bash -c 'for pid in "${@:2}"; do works_on "$pid" "$1"; done' -)
+
 # Two JVMs, the whole machine.
 "${jvm[@]}" Streams 60 >"$scratch/1.log" &
 first=$!
@@ -69,7 +75,7 @@ second=$!
 children+=("$first" "$second")
 wait_until 60 "code of Streams" compiled "$first" Streams
 wait_until 60 "code of Forker" compiled "$second" Forker
-record all "${sampling[@]}" -a -- sleep 2
+record all "${sampling[@]}" -a -- "${at_work[@]}" 1000 "$first" "$second"
 end "$first"
 end "$second"
 inject all
@@ -88,7 +94,7 @@ note "all: ${images//$'\n'/,}"
 first=$!
 children+=("$first")
 wait_until 60 "code of Streams" compiled "$first" Streams
-record pid "${sampling[@]}" -p "$first" -- sleep 1
+record pid "${sampling[@]}" -p "$first" -- "${at_work[@]}" 1000 "$first"
 end "$first"
 mkdir "$scratch/moved"
 mv "$scratch/pid.data" "$scratch/moved/"
@@ -158,7 +164,7 @@ if part "namespaces" unshare --pid --fork --mount --mount-proc true; then
     children+=("$first")
     wait_until 60 "code of Streams" compiled "$first" Streams
     perf --buildid-dir "$scratch/buildid" record -q --buildid-all -k mono -o "$scratch/inside.data" \
-        -e cpu-clock -F 199 --call-graph dwarf,16384 -p "$first" -- sleep 1.5 \
+        -e cpu-clock -F 199 --call-graph dwarf,16384 -p "$first" -- "${at_work[@]}" 1500 "$first" \
         >"$scratch/inside.log" 2>&1 || fail "inside: $(tail -n 3 "$scratch/inside.log")"
     inject inside
     rooted alive
