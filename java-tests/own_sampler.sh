@@ -74,6 +74,10 @@ judge started "$scratch/log" 1
 record shell -- bash -c '"$@"; true' bash "${java[@]}" beside 150 </dev/null
 judge shell "$scratch/log" 1
 
+record kept --keep-raw -- "${java[@]}" beside 150 </dev/null
+judge kept "$scratch/log" 1
+[ -s "$scratch/kept/perf.data" ] || fail "--keep-raw has kept nothing"
+
 record fp --stacks fp -- "${java[@]}" beside 50 </dev/null
 read -r all named < <(perf script -i "$scratch/fp/perf.jit.data" -F ip,sym,dso 2>/dev/null | generated_frames)
 note "fp: $named of $all frames named"

@@ -93,6 +93,25 @@ claim "deep chains exact, unwound by perf from the images" "$(share "$exact" "$a
 at_least "$exact" "$all" 99 || fail "perf's own unwinder does not get through the images' frames"
 rm -f "$deep/kept.data"
 
+# What our own sampler keeps for perf: perf's unwinder comes to the same stacks as ours.
+if my_part 1 "our own sampler's recording" && part "our own sampler's recording" test "$EUID" = 0; then
+    "$jdperf" record -o "$scratch/own" --keep-raw -e cpu-clock -F 499 -- "$jdk/bin/java" -XX:MaxInlineLevel=0 -XX:-Inline \
+        -cp "$classes" DeepChain 4 >"$scratch/log" 2>"$scratch/said" || fail "jdperf record: $(tail -n 5 "$scratch/said")"
+    ! grep 'too few samples' "$scratch/said" || fail "perf has taken the samples"
+    told=$(sed -n 's/^  "samples": \([0-9]*\),$/\1/p' "$scratch/own/scorecard.json")
+    taken=$(perf script -i "$scratch/own/perf.data" -G -F time 2>/dev/null | wc -l)
+    [ "$told" = "$taken" ] || fail "perf reads $taken of our $told samples"
+    read -r all exact < <(chains "$scratch/own/perf.jit.data")
+    mv "$scratch/interpreted" "$scratch/own/before"
+    [ "$all" -gt 200 ] && [ "$all" -eq "$exact" ] || fail "ours: $exact of $all chains are the program's"
+    "$jdtool" inject -q --keep-stacks -i "$scratch/own/perf.data" -o "$scratch/own/kept.data" || fail "jdtool inject --keep-stacks"
+    read -r all exact < <(chains "$scratch/own/kept.data" "$scratch/own/before")
+    claim "deep chains of our own sampler exact, unwound by perf" "$(share "$exact" "$all") of $all"
+    [ "$all" -gt 200 ] || fail "ours: only $all samples in the chain's end"
+    at_least "$exact" "$all" 99 || fail "perf's own unwinder does not get through our own sampler's recording"
+    rm -r "$scratch/own"
+fi
+
 # perf's own way, with the information put into the dump.
 "$jdtool" unwind "$dump" -o "$dump" >"$scratch/unwind.log" || fail "jdtool unwind"
 verify "$dump"

@@ -119,10 +119,9 @@ static void assert_aligned(const char *path)
     free(bytes);
 }
 
-/* What is written is what perf_data reads, and the process is in it as it is. */
-TEST_WITH(the_recording_is_one_of_perfs, scratch_create, scratch_remove)
+/* Writes a recording of this process, of two events; into a pipe, and from there into the file. */
+static void write_recording(const char *path, bool is_piped, bool is_finished)
 {
-    struct perf_pipe pipe;
     char *const command[] = {"jdperf", "record", NULL};
     const struct perf_event_attr attr = {
         .size = sizeof attr,
@@ -135,33 +134,56 @@ TEST_WITH(the_recording_is_one_of_perfs, scratch_create, scratch_remove)
     };
     const struct perf_pipe_event events[] = {{attr, "cpu-clock", 11},
                                              {attr, "jdagent_7:alloc", 12}};
-    const char *path = scratch_path(state, "p.data");
-    pipe = (struct perf_pipe){.fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)};
-    assert_true(pipe.fd >= 0);
+    static char bytes[1 << 20];
+    int ends[2] = {-1, -1};
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert_true(file >= 0 && pipe(ends) == 0);
+    assert_true(fcntl(ends[1], F_SETPIPE_SZ, sizeof bytes) > 0);
+    struct perf_pipe pipe = {.fd = is_piped ? ends[1] : file};
     perf_pipe_describe(&pipe, events, 2, command);
     present_process(&pipe, getpid(), true);
     perf_pipe_round(&pipe);
-    assert_int_equal(perf_pipe_flush(&pipe), 0);
+    assert_int_equal(is_finished ? perf_pipe_finish(&pipe) : perf_pipe_flush(&pipe), 0);
+    assert_int_equal(perf_pipe_waiting(&pipe), 0);
     perf_pipe_free(&pipe);
-    close(pipe.fd);
-    assert_aligned(path);
+    close(ends[1]);
+    if (is_piped) {
+        ssize_t size = 0;
+        for (ssize_t n; (n = read(ends[0], bytes + size, sizeof bytes - (size_t)size)) > 0;) {
+            size += n;
+        }
+        assert_int_equal(write(file, bytes, (size_t)size), size);
+    }
+    close(ends[0]);
+    close(file);
+}
 
+/* That perf_data reads it, and the process is in it as it is. */
+static void check_recording(const char *path, bool is_finished)
+{
     struct perf_data *data;
     struct utsname machine;
     uname(&machine);
     assert_int_equal(perf_data_open(path, &data), 0);
     assert_int_equal(perf_data_event_count(data), 2);
-    assert_string_equal(perf_data_event_name(data, 0), "cpu-clock");
-    assert_string_equal(perf_data_event_name(data, 1), "jdagent_7:alloc");
+    if (is_finished) {
+        assert_string_equal(perf_data_event_name(data, 0), "cpu-clock");
+        assert_string_equal(perf_data_event_name(data, 1), "jdagent_7:alloc");
+    }
     assert_int_equal(perf_data_event(data, 0)->attr.sample_freq, 99);
-    assert_int_equal(perf_data_event(data, 0)->id_count, 1);
-    assert_string_equal(perf_data_string(data, PERF_FEATURE_OSRELEASE), machine.release);
-    assert_string_equal(perf_data_string(data, PERF_FEATURE_ARCH), machine.machine);
-    size_t size;
-    assert_non_null(perf_data_feature(data, PERF_FEATURE_CLOCK_DATA, &size));
-    assert_int_equal(size, 24);
-    assert_non_null(perf_data_feature(data, PERF_FEATURE_NRCPUS, &size));
-    assert_non_null(perf_data_feature(data, PERF_FEATURE_CMDLINE, &size));
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(perf_data_event(data, i)->id_count, 1);
+        assert_int_equal(perf_data_event(data, i)->ids[0], 11 + i);
+    }
+    if (is_finished) {
+        size_t size;
+        assert_string_equal(perf_data_string(data, PERF_FEATURE_OSRELEASE), machine.release);
+        assert_string_equal(perf_data_string(data, PERF_FEATURE_ARCH), machine.machine);
+        assert_non_null(perf_data_feature(data, PERF_FEATURE_CLOCK_DATA, &size));
+        assert_int_equal(size, 24);
+        assert_non_null(perf_data_feature(data, PERF_FEATURE_NRCPUS, &size));
+        assert_non_null(perf_data_feature(data, PERF_FEATURE_CMDLINE, &size));
+    }
 
     struct process_table *table = process_table_new();
     struct process_change change;
@@ -189,6 +211,18 @@ TEST_WITH(the_recording_is_one_of_perfs, scratch_create, scratch_remove)
     assert_true(libc->file->build_id_size > 0);
     process_table_free(table);
     perf_data_close(data);
+}
+
+TEST_WITH(the_recording_is_one_of_perfs, scratch_create, scratch_remove)
+{
+    const char *path = scratch_path(state, "p.data");
+    write_recording(path, true, true);
+    assert_aligned(path);
+    check_recording(path, true);
+    write_recording(path, false, true);
+    check_recording(path, true);
+    write_recording(path, false, false); /* killed: without its end */
+    check_recording(path, false);
 }
 
 /* What the kernel tells of a mapping that begins: device and inode, and a flag that is not ours. */

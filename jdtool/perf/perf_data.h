@@ -80,6 +80,25 @@ enum perf_feature {
     PERF_FEATURE_BITS = 256,
 };
 
+/* perf.data begins with this, by `magic`; of a pipe with the first two words alone. */
+struct perf_section {
+    uint64_t offset;
+    uint64_t size;
+};
+
+struct perf_file_header {
+    uint64_t magic;
+    uint64_t size;
+    uint64_t attr_size; /* bytes of an attribute and the section behind it that holds its ids */
+    struct perf_section attrs;
+    struct perf_section data;
+    struct perf_section event_types; /* unused since Linux 3.x */
+    uint64_t features[PERF_FEATURE_BITS / 64];
+};
+_Static_assert(sizeof(struct perf_file_header) == 104, "perf_file_header");
+
+#define PERF_FILE_MAGIC UINT64_C(0x32454c4946524550) /* "PERFILE2" */
+
 /*
  * One event of the recording. Allocations come as two, which differ in the size of their stacks'
  * copies alone (EVENT_STACK_NEAR); they are one here, and in what is written.

@@ -6,24 +6,6 @@
 #include "jdtool/perf/mapping.h"
 #include "jdtool/perf/perf_input.h"
 
-struct perf_section {
-    uint64_t offset;
-    uint64_t size;
-};
-
-struct perf_file_header {
-    uint64_t magic;
-    uint64_t size;
-    uint64_t attr_size; /* bytes of an attribute and the section behind it that holds its ids */
-    struct perf_section attrs;
-    struct perf_section data;
-    struct perf_section event_types; /* unused since Linux 3.x */
-    uint64_t features[PERF_FEATURE_BITS / 64];
-};
-_Static_assert(sizeof(struct perf_file_header) == 104, "perf_file_header");
-
-#define PERF_FILE_MAGIC UINT64_C(0x32454c4946524550) /* "PERFILE2" */
-
 /* perf's build_id_event: what one file takes in HEADER_BUILD_ID; its name follows. */
 struct perf_build_id_entry {
     struct perf_event_header header;

@@ -25,8 +25,8 @@ static const char *perf_alone(const struct recording *recording)
     if (strcmp(recording->event, "cpu-clock") != 0 && strcmp(recording->event, "cycles") != 0) {
         return "it samples cycles and cpu-clock alone";
     }
-    if (options->stacks == STACKS_NONE || options->keep_raw || options->no_inject) {
-        return "--stacks none and a recording that is kept are perf's";
+    if (options->stacks == STACKS_NONE) {
+        return "--stacks none is perf's";
     }
     return NULL;
 }
@@ -55,13 +55,19 @@ static bool walks_are_wanted(const struct recording *recording)
     return stacks == STACKS_KERNEL || stacks == STACKS_COMPARE;
 }
 
+/* perf knows copies of stacks, and no stack that was walked. */
+static bool is_kept_for_perf(const struct recording *recording)
+{
+    return recording->options->keep_raw || recording->options->no_inject;
+}
+
 /* Of the timer's samples alone: hardware counters interrupt where walks were not tried. */
 static bool walks_by_default(const struct recording *recording)
 {
     const struct record_options *options = recording->options;
     return options->stacks == STACKS_AUTO && !options->stack_size_given && !options->all &&
-           !recording->start_reader && event_list_is_empty(&recording->events) &&
-           strcmp(recording->event, "cpu-clock") == 0;
+           !is_kept_for_perf(recording) && !recording->start_reader &&
+           event_list_is_empty(&recording->events) && strcmp(recording->event, "cpu-clock") == 0;
 }
 
 /* What walks stacks, if that is asked for. Where that cannot be they are copied. */
@@ -76,7 +82,8 @@ static struct walker *new_walker(struct recording *recording)
     const char *lacks = options->all ? "with -a that is not done"
                         : !event_list_is_empty(&recording->events)
                             ? "with other events it is not done"
-                            : NULL;
+                        : is_kept_for_perf(recording) ? "perf could not read them"
+                                                      : NULL;
     if (!recording->walks) {
         return NULL;
     }

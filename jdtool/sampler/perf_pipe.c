@@ -4,8 +4,10 @@
 #include "jdtool/perf/perf_data.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,7 +18,26 @@
 void perf_pipe_free(struct perf_pipe *pipe)
 {
     bytes_free(&pipe->gathered);
+    bytes_free(&pipe->features);
     pipe->gone = 0;
+}
+
+static void put_at(struct perf_pipe *pipe, const void *bytes, size_t size, size_t offset)
+{
+    if (!pipe->err && pwrite(pipe->fd, bytes, size, (off_t)offset) != (ssize_t)size) {
+        pipe->err = errno ? -errno : -EIO;
+    }
+}
+
+/* Whatever ends us, what is in the file can be read. */
+static void tell_size(struct perf_pipe *pipe)
+{
+    struct perf_section *data = &pipe->head.data;
+    if (pipe->written > data->offset + data->size) {
+        data->size = pipe->written - data->offset;
+        put_at(pipe, &data->size, sizeof data->size,
+               offsetof(struct perf_file_header, data) + offsetof(struct perf_section, size));
+    }
 }
 
 int perf_pipe_flush(struct perf_pipe *pipe)
@@ -28,6 +49,10 @@ int perf_pipe_flush(struct perf_pipe *pipe)
         has_room = n >= 0 || errno != EAGAIN;
         pipe->err = n < 0 && has_room && errno != EINTR ? -errno : 0;
         pipe->gone += n > 0 ? (size_t)n : 0;
+        pipe->written += n > 0 ? (uint64_t)n : 0;
+    }
+    if (pipe->is_file) {
+        tell_size(pipe);
     }
     if (pipe->err) {
         pipe->gone = gathered->size;
@@ -68,11 +93,36 @@ static void put_record(struct perf_pipe *pipe, uint32_t type, struct bytes *body
     bytes_free(body);
 }
 
-static struct bytes feature(enum perf_feature number)
+/* perf's pipes have it behind its record, and files among the features. */
+static void put_tracing_data(struct perf_pipe *pipe, struct bytes *body)
 {
-    struct bytes body = {0};
-    bytes_u64(&body, number);
-    return body;
+    static const uint8_t padding[8];
+    struct perf_event_header header = {.type = PERF_USER_TRACING_DATA, .size = sizeof header + 8};
+    bytes_put(body, padding, -body->size & 7);
+    const uint32_t size[2] = {(uint32_t)body->size, 0};
+    if (!body->failed) {
+        perf_pipe_put(pipe, &header, sizeof header);
+        perf_pipe_put(pipe, size, sizeof size);
+        perf_pipe_put(pipe, body->at, body->size);
+    }
+}
+
+void perf_pipe_feature(struct perf_pipe *pipe, enum perf_feature number, struct bytes *body)
+{
+    struct bytes record = {0};
+    if (pipe->is_file) {
+        const uint64_t head[2] = {number, body->size};
+        bytes_put(&pipe->features, head, sizeof head);
+        bytes_put(&pipe->features, body->at, body->size);
+    } else if (number == PERF_FEATURE_TRACING_DATA) {
+        put_tracing_data(pipe, body);
+    } else {
+        bytes_u64(&record, number);
+        bytes_put(&record, body->at, body->size);
+        put_record(pipe, PERF_USER_FEATURE, &record);
+    }
+    pipe->err = pipe->err || !body->failed ? pipe->err : -ENOMEM;
+    bytes_free(body);
 }
 
 /* Its size with a NUL, and the text. */
@@ -84,9 +134,9 @@ static void put_string(struct bytes *body, const char *text)
 
 static void put_text(struct perf_pipe *pipe, enum perf_feature number, const char *text)
 {
-    struct bytes body = feature(number);
+    struct bytes body = {0};
     put_string(&body, text);
-    put_record(pipe, PERF_USER_FEATURE, &body);
+    perf_pipe_feature(pipe, number, &body);
 }
 
 static void put_processor(struct perf_pipe *pipe)
@@ -106,21 +156,50 @@ static void put_processor(struct perf_pipe *pipe)
     }
 }
 
-void perf_pipe_describe(struct perf_pipe *pipe, const struct perf_pipe_event *events,
-                        uint32_t count, char *const *command)
+/* The head, the ids and the attributes with where their ids are. */
+static void begin_file(struct perf_pipe *pipe, const struct perf_pipe_event *events, uint32_t count)
 {
-    static const uint64_t head[2] = {UINT64_C(0x32454c4946524550), sizeof head}; /* "PERFILE2" */
-    perf_pipe_put(pipe, head, sizeof head);
-
-    struct bytes body;
+    struct perf_file_header *head = &pipe->head;
+    *head = (struct perf_file_header){.magic = PERF_FILE_MAGIC, .size = sizeof *head};
+    head->attr_size = sizeof events->attr + sizeof(struct perf_section);
+    head->attrs.offset = sizeof *head + count * sizeof events->id;
+    head->attrs.size = count * head->attr_size;
+    head->data.offset = head->attrs.offset + head->attrs.size;
+    perf_pipe_put(pipe, head, sizeof *head);
     for (uint32_t i = 0; i < count; i++) {
-        body = (struct bytes){0};
+        perf_pipe_put(pipe, &events[i].id, sizeof events[i].id);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct perf_section id = {sizeof *head + i * sizeof events->id, sizeof events->id};
+        perf_pipe_put(pipe, &events[i].attr, sizeof events[i].attr);
+        perf_pipe_put(pipe, &id, sizeof id);
+    }
+}
+
+static void begin_pipe(struct perf_pipe *pipe, const struct perf_pipe_event *events, uint32_t count)
+{
+    static const uint64_t head[2] = {PERF_FILE_MAGIC, sizeof head};
+    perf_pipe_put(pipe, head, sizeof head);
+    for (uint32_t i = 0; i < count; i++) {
+        struct bytes body = {0};
         bytes_put(&body, &events[i].attr, sizeof events[i].attr);
         bytes_u64(&body, events[i].id);
         put_record(pipe, PERF_USER_ATTR, &body);
     }
-    body = feature(PERF_FEATURE_EVENT_DESC); /* how many, how large the attributes of each are */
-    bytes_u32(&body, count);
+}
+
+void perf_pipe_describe(struct perf_pipe *pipe, const struct perf_pipe_event *events,
+                        uint32_t count, char *const *command)
+{
+    struct stat status;
+    struct bytes body = {0};
+    pipe->is_file = fstat(pipe->fd, &status) == 0 && S_ISREG(status.st_mode);
+    if (pipe->is_file) {
+        begin_file(pipe, events, count);
+    } else {
+        begin_pipe(pipe, events, count);
+    }
+    bytes_u32(&body, count); /* how many, how large the attributes of each are */
     bytes_u32(&body, sizeof events->attr);
     for (uint32_t i = 0; i < count; i++) {
         bytes_put(&body, &events[i].attr, sizeof events[i].attr);
@@ -128,7 +207,7 @@ void perf_pipe_describe(struct perf_pipe *pipe, const struct perf_pipe_event *ev
         put_string(&body, events[i].name);
         bytes_u64(&body, events[i].id);
     }
-    put_record(pipe, PERF_USER_FEATURE, &body);
+    perf_pipe_feature(pipe, PERF_FEATURE_EVENT_DESC, &body);
 
     struct utsname machine;
     if (uname(&machine) == 0) {
@@ -138,29 +217,79 @@ void perf_pipe_describe(struct perf_pipe *pipe, const struct perf_pipe_event *ev
     }
     put_processor(pipe);
 
-    body = feature(PERF_FEATURE_NRCPUS);
     bytes_u32(&body, (uint32_t)sysconf(_SC_NPROCESSORS_CONF));
     bytes_u32(&body, (uint32_t)sysconf(_SC_NPROCESSORS_ONLN));
-    put_record(pipe, PERF_USER_FEATURE, &body);
+    perf_pipe_feature(pipe, PERF_FEATURE_NRCPUS, &body);
 
     uint32_t words = 0;
     size_t size = 0;
     while (command[words] && size + strlen(command[words]) < 16384) {
         size += strlen(command[words++]) + sizeof(uint32_t) + 1;
     }
-    body = feature(PERF_FEATURE_CMDLINE);
     bytes_u32(&body, words);
     for (uint32_t i = 0; i < words; i++) {
         put_string(&body, command[i]);
     }
-    put_record(pipe, PERF_USER_FEATURE, &body);
+    perf_pipe_feature(pipe, PERF_FEATURE_CMDLINE, &body);
 
-    body = feature(PERF_FEATURE_CLOCK_DATA); /* version 1 */
-    bytes_u32(&body, 1);
+    bytes_u32(&body, 1); /* the version */
     bytes_u32(&body, CLOCK_MONOTONIC);
     bytes_u64(&body, clock_ns(CLOCK_REALTIME));
     bytes_u64(&body, clock_ns(CLOCK_MONOTONIC));
-    put_record(pipe, PERF_USER_FEATURE, &body);
+    perf_pipe_feature(pipe, PERF_FEATURE_CLOCK_DATA, &body);
+}
+
+/* Where a feature is among those that were told; *size: its bytes. NULL: it is not there. */
+static const uint8_t *find_feature(const struct bytes *features, unsigned number, size_t *size)
+{
+    uint64_t head[2];
+    for (size_t at = 0; at < features->size; at += sizeof head + head[1]) {
+        memcpy(head, features->at + at, sizeof head);
+        if (head[0] == number) {
+            *size = head[1];
+            return features->at + at + sizeof head;
+        }
+    }
+    return NULL;
+}
+
+/* The table of the features, in the order of their numbers, and the features in that order. */
+static void end_file(struct perf_pipe *pipe)
+{
+    struct perf_section table[PERF_FEATURE_BITS];
+    const uint8_t *bodies[PERF_FEATURE_BITS];
+    struct perf_file_header *head = &pipe->head;
+    uint32_t count = 0;
+    for (unsigned i = 0; i < PERF_FEATURE_BITS; i++) {
+        size_t size;
+        bodies[count] = find_feature(&pipe->features, i, &size);
+        if (bodies[count]) {
+            head->features[i / 64] |= UINT64_C(1) << (i % 64);
+            table[count++].size = size;
+        }
+    }
+    uint64_t at = pipe->written + count * sizeof *table;
+    for (uint32_t i = 0; i < count; i++) {
+        table[i].offset = at;
+        at += table[i].size;
+    }
+    perf_pipe_put(pipe, table, count * sizeof *table);
+    for (uint32_t i = 0; i < count; i++) {
+        perf_pipe_put(pipe, bodies[i], table[i].size);
+    }
+    (void)perf_pipe_flush(pipe);
+    put_at(pipe, head, sizeof *head, 0);
+}
+
+int perf_pipe_finish(struct perf_pipe *pipe)
+{
+    int err = perf_pipe_flush(pipe);
+    if (pipe->is_file && !err) {
+        pipe->is_file = false; /* what comes are no records */
+        pipe->err = pipe->features.failed ? -ENOMEM : 0;
+        end_file(pipe);
+    }
+    return pipe->err;
 }
 
 void perf_pipe_round(struct perf_pipe *pipe)

@@ -881,6 +881,7 @@ static int sample(struct sampler *sampler, int signals)
     wait_for_reader(sampler, true);
     err = err ? err : perf_pipe_flush(&sampler->turn.pipe);
     err = err ? err : take_turn(sampler);
+    err = err ? err : perf_pipe_finish(&sampler->turn.pipe);
     tell_multiplexed(sampler);
     if (sampler->turn.walker) {
         walker_tell(sampler->turn.walker);

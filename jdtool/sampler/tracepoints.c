@@ -140,7 +140,6 @@ void tracepoints_describe(struct perf_pipe *pipe, const struct sampler_event *ev
                           uint32_t count)
 {
     static const char magic[] = "\027\010\104tracing0.6"; /* with its end */
-    static const uint8_t padding[8];
     const uint8_t machine[2] = {__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__, sizeof(long)};
     struct bytes body = {0};
     bytes_put(&body, magic, sizeof magic);
@@ -150,13 +149,5 @@ void tracepoints_describe(struct perf_pipe *pipe, const struct sampler_event *ev
     bytes_u32(&body, 0); /* no kernel symbols, */
     bytes_u32(&body, 0); /* no printk formats, */
     bytes_u64(&body, 0); /* no names of threads */
-    bytes_put(&body, padding, -body.size & 7);
-    struct perf_event_header header = {.type = PERF_USER_TRACING_DATA, .size = sizeof header + 8};
-    const uint32_t size[2] = {(uint32_t)body.size, 0};
-    if (!body.failed) {
-        perf_pipe_put(pipe, &header, sizeof header);
-        perf_pipe_put(pipe, size, sizeof size);
-        perf_pipe_put(pipe, body.at, body.size);
-    }
-    bytes_free(&body);
+    perf_pipe_feature(pipe, PERF_FEATURE_TRACING_DATA, &body);
 }

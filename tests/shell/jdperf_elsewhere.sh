@@ -72,7 +72,7 @@ printf '%s\n' "$*" >>"$WORK/noted"
 exec perf "$@"
 END
 export WORK
-PERF=noting-perf run 0 "$JDPERF" record -o p --keep-raw -p "$jvm" -d 2
+PERF=noting-perf run 0 "$JDPERF" record -o p --sampler perf --keep-raw -p "$jvm" -d 2
 named
 grep -q -- '--buildid-all' noted || fail "perf was not asked for all build-ids: $(cat noted)"
 [[ -f p/jit-1.dump ]] || fail "the dump was not fetched"

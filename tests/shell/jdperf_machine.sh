@@ -50,7 +50,7 @@ for jvm in "${jvms[@]}"; do
     run 0 "$JDPERF" attach "$jvm" --agent-options methods=on
 done
 
-for how in '' --keep-raw; do
+for how in '' --keep-raw '--keep-raw --sampler perf'; do
     status=0
     # 3: JVMs of others, without an agent, may be among what is recorded.
     # shellcheck disable=SC2086 # may be nothing
