@@ -790,6 +790,55 @@ TEST(a_sample_waits_for_its_dump)
     free(file.records);
 }
 
+/* A JVM that takes long to start cannot tell of its methods meanwhile. */
+TEST(a_sample_waits_for_the_jvms_start)
+{
+    struct perf_file file = recording();
+    struct dump_builder dump = {0};
+    struct methods_builder table;
+    struct timespec clock;
+    clock_gettime(CLOCK_MONOTONIC, &clock);
+    uint64_t now = (uint64_t)clock.tv_sec * 1000000000 + (uint64_t)clock.tv_nsec;
+    uint32_t pid = (uint32_t)getpid();
+    dump_header(&dump);
+    size_t header = dump.size;
+    dump_load(&dump, now - 1000, CODE, 16, 1, "a.A.told_late()");
+    methods_start(&table);
+    size_t table_header = table.size;
+    methods_begin(&table, METHODS_FOUND, now, "a/A.java");
+    methods_add(&table, 0x1000, 0x1100, 16, "a.A.interpreted()", NULL);
+    methods_end(&table);
+    write_bytes(scratch_path(state, "jit-1.methods"), table.bytes, table_header);
+    write_bytes(scratch_path(state, "jit-1.dump"), dump.bytes, header);
+    put_mmap2(&file, pid, now - 2000, 0x7f0000000000, 4096, scratch_path(state, "jit-1.dump"));
+    uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1};
+    put_sample(&file, pid, now, chain, 2);
+    put_round(&file);
+    put_round(&file);
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    FILE *out = fdopen(ends[1], "w");
+    perf_file_write_pipe(&file, out);
+    pid_t child = fork();
+    if (child == 0) { /* perf goes on for a while; the JVM tells */
+        usleep(1000000);
+        write_bytes(scratch_path(state, "jit-1.dump"), dump.bytes, dump.size);
+        write_bytes(scratch_path(state, "jit-1.methods"), table.bytes, table.size);
+        usleep(300000);
+        _exit(0);
+    }
+    fclose(out);
+    int err = run_pipe(ends[0]);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    unlink(scratch_path(state, "jit-1.methods")); /* other tests have none */
+    assert_int_equal(err, 0);
+    assert_non_null(strstr(text.text, "c:a.A.told_late():0\n"));
+    assert_int_equal(text.counts.let_go_early, 0);
+    dump_free(&dump);
+    free(file.records);
+}
+
 /* What a thread's last stack and the places of its frames tell is thrown away where a dump that
  * grows tells of newer code there, or of code that has left. */
 TEST(a_dump_that_grows_changes_what_is_known)

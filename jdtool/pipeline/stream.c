@@ -90,19 +90,25 @@ static int release(struct stream *stream, bool at_end)
     while (!err && (first = record_queue_first(stream->queue)) != NULL) {
         uint64_t until = waits_until(stream, first);
         uint64_t asked_since = until; /* it wants what was told by then */
+        bool has_time = !at_end && !record_queue_is_full(stream->queue);
         if (until && until > clock_ns(CLOCK_MONOTONIC)) {
             if (at_end) {
                 sleep_until(stream->arrived + TELLS_WITHIN); /* once for all that wait */
-            } else if (record_queue_is_full(stream->queue)) {
+            } else if (has_time) {
+                break;
+            } else {
                 stream->facts.recording.counts.let_go_early++;
                 asked_since = clock_ns(CLOCK_MONOTONIC) - ASK_EVERY;
-            } else {
-                break;
             }
+        } else if (until && resolver_is_starting(stream->resolver, first->pid)) {
+            asked_since = clock_ns(CLOCK_MONOTONIC) - ASK_EVERY;
         }
         if (until) {
             stream_work_on(stream, first->pid);
             err = resolver_update_process(stream->resolver, first->pid, asked_since);
+        }
+        if (until && has_time && !err && resolver_is_starting(stream->resolver, first->pid)) {
+            break;
         }
         if (!err) {
             struct queued_record queued = *first;

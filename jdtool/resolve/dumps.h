@@ -51,6 +51,7 @@ struct jvm_dump {
     uint32_t came[STRETCHES];
     uint32_t holders; /* processes whose latest dump it is, and later dumps */
     bool may_grow;    /* its JVM lives, and has not closed it */
+    uint64_t opened;  /* when */
     uint64_t updated; /* when what was appended was read last; 0: not yet */
     uint64_t sought;  /* when files beside it were looked for last */
     uint64_t segment; /* its number, and then that of the last one that was read; 0: none */

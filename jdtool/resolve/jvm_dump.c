@@ -392,6 +392,7 @@ int jvm_dump_open(struct dumps *dumps, struct jvm_dump *dump, const char *path, 
 {
     dump->path = strdup(path);
     dump->about.dump = dump->path;
+    dump->opened = clock_ns(CLOCK_MONOTONIC);
     if (!dump->path) {
         if (fd >= 0) {
             (void)close(fd);

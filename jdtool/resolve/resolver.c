@@ -1,6 +1,7 @@
 #include "jdtool/resolve/resolver.h"
 
 #include "jdtool/base/array.h"
+#include "jdtool/base/clock.h"
 #include "jdtool/base/message.h"
 #include "jdtool/events/marks.h"
 #include "jdtool/perf/perf_data.h"
@@ -13,7 +14,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+/* So long a JVM may take until it can tell of its methods, in ns. */
+#define STARTS_WITHIN (UINT64_C(5) * 1000 * 1000 * 1000)
 
 static int no_memory(const struct resolver *resolver)
 {
@@ -585,11 +590,23 @@ void resolver_prepare(struct resolver *resolver, const struct perf_sample *sampl
     }
 }
 
-bool resolver_may_grow(const struct resolver *resolver, uint32_t pid)
+static const struct jvm_dump *dump_of(const struct resolver *resolver, uint32_t pid)
 {
     const struct process *process = process_table_at(resolver->table, pid);
-    const struct jvm_dump *dump = process ? code_of(resolver, process).dump : NULL;
+    return process ? code_of(resolver, process).dump : NULL;
+}
+
+bool resolver_may_grow(const struct resolver *resolver, uint32_t pid)
+{
+    const struct jvm_dump *dump = dump_of(resolver, pid);
     return dump && dump->may_grow;
+}
+
+bool resolver_is_starting(const struct resolver *resolver, uint32_t pid)
+{
+    const struct jvm_dump *dump = dump_of(resolver, pid);
+    return dump && dump->may_grow && dump->names && method_names_count(dump->names) == 0 &&
+           clock_ns(CLOCK_MONOTONIC) - dump->opened < STARTS_WITHIN;
 }
 
 void resolver_let_go(struct resolver *resolver, uint64_t time, bool keep)

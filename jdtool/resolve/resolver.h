@@ -109,6 +109,10 @@ void resolver_prepare(struct resolver *resolver, const struct perf_sample *sampl
 /* Whether the process has a dump that may still grow. */
 bool resolver_may_grow(const struct resolver *resolver, uint32_t pid);
 
+/* Whether it has begun a moment ago, and its table of methods, which the agent can fill only when
+ * the JVM has started, is empty. */
+bool resolver_is_starting(const struct resolver *resolver, uint32_t pid);
+
 /* Takes over what the resolver counted, and the list of JVMs. */
 void resolver_report(const struct resolver *resolver, struct recording *recording);
 
