@@ -27,7 +27,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A stub's name; HotSpot's are short. */

@@ -13,7 +13,6 @@
 #include "writer/own_thread.h"
 #include "writer/stamp.h"
 
-#include <limits.h>
 #include <pthread.h>
 
 /* HotSpot's mean distance of sampled allocations (ThreadHeapSampler::_sampling_interval). */

@@ -12,7 +12,6 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* Instead of a type: any integer; a field whose type the tables leave out or that is our business.
  */

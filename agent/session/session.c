@@ -19,7 +19,6 @@
 #include "writer/process.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* How long a command waits for callbacks or for another command. */
 enum { PATIENCE_MS = 5000 };

@@ -7,7 +7,6 @@
 #include "writer/sinks/perf_map_sink.h"
 
 #include <errno.h>
-#include <string.h>
 #include <unistd.h>
 
 static int open_jitdump(const struct options *options, uint64_t start, struct sink **out)

@@ -7,9 +7,13 @@
 
 #include "jdtool/base/array.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #define CHUNK_ELEMENTS 256
+
+/* Fewer that are gone are not worth making the array anew: some 150 to 400 bytes of memory each. */
+#define CHUNKS_GONE_LEAST (UINT32_C(1) << 10)
 
 /* Start with {.element = bytes of an element}. */
 struct chunks {
@@ -43,6 +47,13 @@ static inline void *chunks_add(struct chunks *chunks)
         chunks->list[chunks->list_count++] = chunk;
     }
     return chunks_at(chunks, chunks->count++);
+}
+
+/* Of an array that things are only put into: whether so much was added since it was made anew, with
+ * `living` elements, that making it once more is worth it. */
+static inline bool chunks_outgrown(const struct chunks *chunks, uint32_t living)
+{
+    return chunks->count > living + living / 2 + CHUNKS_GONE_LEAST;
 }
 
 /* Frees what it holds; it is then an empty one. */

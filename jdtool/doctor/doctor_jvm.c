@@ -1,5 +1,4 @@
 /* What recording needs of a JVM that runs. Not to attach is an answer here. */
-#include "jdtool/base/message.h"
 #include "jdtool/confined/confined.h"
 #include "jdtool/doctor/doctor.h"
 #include "jdtool/live/ask.h"

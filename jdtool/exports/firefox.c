@@ -7,7 +7,6 @@
 #include "jdtool/exports/firefox_tables.h"
 #include "jdtool/profile/tracks.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -7,7 +7,6 @@
  * of them + 1, because 0 is nothing.
  */
 #include "jdtool/base/array.h"
-#include "jdtool/base/message.h"
 #include "jdtool/exports/export.h"
 #include "jdtool/exports/jfr_types.h"
 #include "jdtool/profile/thread_labels.h"
@@ -43,10 +42,8 @@ struct jfr {
     struct bytes events, constants, metadata;
     struct jfr_event *kinds; /* by event */
     struct jfr_labels labels;
-    struct bytes tails; /* of all threads: their labels, as fields of an event */
-    size_t *tail_ends;  /* by thread: where its own end */
-    uint8_t *nodes;     /* enum node_flag */
-    bool *java_threads; /* by thread */
+    uint8_t *nodes;                              /* enum node_flag */
+    bool *java_threads;                          /* by thread */
     struct string_table symbols, classes, texts; /* numbers + 1 */
     struct string_table subjects;                /* methods of marks, behind all functions */
     uint64_t start;                              /* ticks, of all that is told */

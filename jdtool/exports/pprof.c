@@ -12,7 +12,6 @@
 #include "jdtool/profile/thread_labels.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

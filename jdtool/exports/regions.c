@@ -28,7 +28,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* The instructions of a piece of generated code around those that samples hit. */
 

@@ -9,7 +9,6 @@
 #include "jdtool/unwind/eh_frame.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -24,10 +24,6 @@ struct name_chunk {
     char bytes[];
 };
 
-/* Fewer blobs are not worth reading the segments again: some 400 bytes of memory each, with what is
- * made of them. */
-#define OUTGROWN_LEAST (UINT32_C(1) << 10)
-
 /* code_blob.file of records that outlive their segment. */
 #define KEPT UINT32_MAX
 
@@ -531,8 +527,7 @@ static void free_chunks(struct name_chunk *chunk)
 
 bool code_index_outgrown(const struct code_index *index)
 {
-    return index->let_go > 0 && !index->kept &&
-           index->blobs.count > index->living + index->living / 2 + OUTGROWN_LEAST;
+    return index->let_go > 0 && !index->kept && chunks_outgrown(&index->blobs, index->living);
 }
 
 /* From its first record on, as the last file; those before it have been read. */

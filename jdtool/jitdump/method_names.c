@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,9 +21,6 @@
 
 /* So much is read at once: a record has a few hundred bytes. */
 #define WINDOW_SIZE ((size_t)64 << 10)
-
-/* Fewer are not worth reading the tables again: some 150 bytes of memory each. */
-#define OUTGROWN_LEAST (UINT32_C(1) << 10)
 
 /* The methods that were at one address, one after the other: nearly always it is one. */
 struct method_place {
@@ -505,8 +501,7 @@ static void clear(struct method_names *names)
 
 bool method_names_outgrown(const struct method_names *names)
 {
-    return names->let_go > 0 &&
-           names->methods.count > names->living + names->living / 2 + OUTGROWN_LEAST;
+    return names->let_go > 0 && chunks_outgrown(&names->methods, names->living);
 }
 
 int method_names_forget(struct method_names *names)

@@ -230,7 +230,6 @@ int session_status(struct live_session *session, struct session_status *status)
     *status = (struct session_status){0};
     char loaded[PATH_MAX];
     if (!target_agent(session->target, loaded)) {
-        status->absent = true;
         snprintf(status->text, sizeof status->text, "state=absent\n");
         return 0;
     }

@@ -37,7 +37,6 @@ struct live_session {
 
 /* What the agent tells of itself. */
 struct session_status {
-    bool absent; /* it was never loaded */
     bool running;
     bool failed;
     bool has_dump;

@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { SIDE_BEFORE, SIDE_AFTER, SIDES };
 enum {

@@ -3,7 +3,6 @@
 #include <dwarf.h>
 #include <elf.h>
 #include <elfutils/libdw.h>
-#include <stddef.h>
 
 /* Registers that outlive calls (System V ABI; AAPCS64), the return address column last. On aarch64
  * those that frame information of C code builds on. */

@@ -8,7 +8,6 @@
 
 #include <dwarf.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #define NESTED_MAX  16 /* ranges that hold others */

@@ -4,7 +4,6 @@
 #include <elfutils/libdwelf.h>
 #include <gelf.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define SEGMENTS_MAX 4096
 

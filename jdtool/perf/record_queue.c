@@ -7,7 +7,6 @@
 #include "jdtool/base/array.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* So large that it has pages of its own (main.c), which go when it goes. */
 #define BLOCK_SIZE ((size_t)512 * 1024)

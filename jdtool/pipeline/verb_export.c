@@ -3,8 +3,6 @@
 #include "jdtool/exports/export.h"
 #include "jdtool/pipeline/export_input.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
 #include "jdtool/base/text.h"
 
 #include <errno.h>
-#include <string.h>
 
 static uint32_t add(struct string_table *table, const char *text)
 {

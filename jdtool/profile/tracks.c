@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static uint32_t track_of(const struct profile *profile, const struct profile_sample *sample)
 {

@@ -57,6 +57,12 @@ struct record_options {
     char **command;        /* NULL-terminated; the first is NULL: none */
 };
 
+/* The values of options that jdperf record and jdperf watch have. An exit_status, after a message.
+ */
+struct verb;
+int record_take_stack_size(const struct verb *verb, const char *text, unsigned *bytes);
+int record_take_sampler(const struct verb *verb, const char *text, enum sampler_kind *sampler);
+
 /* An exit status: jdperf's own, or the command's. */
 int record(const struct record_options *options);
 

@@ -77,17 +77,22 @@ struct parse {
 
 /* ---- Values ---- */
 
-static int take_stack_size(const struct verb *verb, void *context, const char *text)
+int record_take_stack_size(const struct verb *verb, const char *text, unsigned *bytes)
 {
-    struct parse *parse = context;
     uint64_t size;
     if (!units_size(text, &size) || size > 65528 || size % 8) {
         return wrong_usage(verb, "the stack size must be a multiple of 8 up to 65528, not %s",
                            text);
     }
-    parse->options.stack_size = (unsigned)size;
-    parse->options.stack_size_given = true;
+    *bytes = (unsigned)size;
     return STATUS_DONE;
+}
+
+static int take_stack_size(const struct verb *verb, void *context, const char *text)
+{
+    struct parse *parse = context;
+    parse->options.stack_size_given = true;
+    return record_take_stack_size(verb, text, &parse->options.stack_size);
 }
 
 static int take_stacks(const struct verb *verb, void *context, const char *text)
@@ -108,18 +113,23 @@ static int take_stacks(const struct verb *verb, void *context, const char *text)
     return wrong_usage(verb, "unknown value of --stacks: %s (auto, kernel, copy, fp, none)", text);
 }
 
-static int take_sampler(const struct verb *verb, void *context, const char *text)
+int record_take_sampler(const struct verb *verb, const char *text, enum sampler_kind *sampler)
 {
-    struct parse *parse = context;
     static const char *const names[] = {
         [SAMPLER_AUTO] = "auto", [SAMPLER_OWN] = "own", [SAMPLER_PERF] = "perf"};
     for (int i = SAMPLER_AUTO; i <= SAMPLER_PERF; i++) {
         if (strcmp(names[i], text) == 0) {
-            parse->options.sampler = (enum sampler_kind)i;
+            *sampler = (enum sampler_kind)i;
             return STATUS_DONE;
         }
     }
     return wrong_usage(verb, "unknown sampler: %s (auto, own, perf)", text);
+}
+
+static int take_sampler(const struct verb *verb, void *context, const char *text)
+{
+    struct parse *parse = context;
+    return record_take_sampler(verb, text, &parse->options.sampler);
 }
 
 /* A number and a unit, both the agent's to understand (agent/session/options.c): what it would

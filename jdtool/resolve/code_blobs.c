@@ -1,7 +1,6 @@
 #include "jdtool/resolve/code_blobs.h"
 
 #include "jdtool/base/array.h"
-#include "jdtool/base/message.h"
 #include "jdtool/jitdump/safepoint_lines.h"
 
 #include <stdlib.h>

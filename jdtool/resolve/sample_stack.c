@@ -4,7 +4,6 @@
 #include "jdtool/resolve/resolver_private.h"
 #include "jdtool/unwind/unwind.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* As deep as the kernel records (kernel.perf_event_max_stack), where the event does not tell. */

@@ -1,14 +1,10 @@
 /* The command line of jdperf top. */
 #include "jdtool/base/message.h"
-#include "jdtool/base/units.h"
 #include "jdtool/live/verbs.h"
 #ifdef JD_HAS_CURSES
 #include "jdtool/top/top.h"
 #endif
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #ifdef JD_HAS_CURSES

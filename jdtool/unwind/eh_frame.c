@@ -5,7 +5,6 @@
 #include <dwarf.h>
 #include <elf.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* DWARF's numbers of the registers that rows speak of. */

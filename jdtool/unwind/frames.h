@@ -85,8 +85,7 @@ struct frames {
      * without a frame has what the call left, the return address.
      */
     uint32_t frame_size;
-    uint32_t instructions; /* reached from the entries, and decoded */
-    uint32_t undecodable;  /* reached, but no instruction */
+    uint32_t undecodable; /* instructions that are none, reached from the entries */
 };
 
 /* The largest code that is analysed; HotSpot's own limit for an nmethod is far below. */

@@ -403,7 +403,6 @@ int flow_rows(const struct flow *flow, struct frames *frames)
     int32_t depth = flow->guessing ? flow->depth : body_depth(flow);
     frames->count = 0;
     frames->frame_size = depth > 0 ? (uint32_t)depth : 0;
-    frames->instructions = 0;
     frames->undecodable = 0;
     for (uint32_t offset = 0; offset < flow->code->size; offset++) {
         uint32_t at = flow->index[offset];
@@ -413,8 +412,6 @@ int flow_rows(const struct flow *flow, struct frames *frames)
         const struct reached *reached = &flow->all[at - 1];
         if (!reached->guessed && reached->insn.control == FLOW_INVALID) {
             frames->undecodable++;
-        } else if (!reached->guessed) {
-            frames->instructions++;
         }
         struct frame_row row = {.offset = frames->count ? offset : 0};
         row_of(&reached->state, &row);

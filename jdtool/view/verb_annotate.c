@@ -6,9 +6,7 @@
 #include "jdtool/view/method_match.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define TOLD_MAX 10 /* lines of a list in a message */

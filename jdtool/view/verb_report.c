@@ -6,7 +6,6 @@
 #include "jdtool/view/report_text.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>

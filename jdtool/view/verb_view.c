@@ -1,13 +1,11 @@
 /* jdtool view: serves a profile to Firefox Profiler's front end, with source and assembly. */
 #include "jdtool/base/message.h"
-#include "jdtool/base/units.h"
 #include "jdtool/exports/export.h"
 #include "jdtool/pipeline/export_input.h"
 #include "jdtool/resolve/source_texts.h"
 #include "jdtool/view/content.h"
 #include "jdtool/view/server.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,6 @@
 #include "jdtool/live/wait.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* A process is looked at again after these, in ms, and then each time after the last. */
 static const int64_t looks[] = {500, 1000, 2000, 4000, 8000, 15000, 30000, 60000, 300000};

@@ -1,18 +1,15 @@
 #include "jdtool/watch/keeper.h"
 
-#include "jdtool/base/message.h"
 #include "jdtool/live/ask.h"
 #include "jdtool/live/guard.h"
 #include "jdtool/record/joining.h"
 #include "jdtool/watch/watch_private.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>

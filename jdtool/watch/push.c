@@ -9,7 +9,6 @@
 #include <curl/curl.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>

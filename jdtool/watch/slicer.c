@@ -14,7 +14,6 @@
 #include "jdtool/watch/watch.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 #include "jdtool/watch/slicing.h"
 
 #include "jdtool/confined/confined.h"
-#include "jdtool/live/verbs.h"
 
 #include <errno.h>
 #include <fcntl.h>

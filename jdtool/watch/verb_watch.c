@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -202,12 +201,7 @@ static void warn_of_open_secrets(const struct parse *parse)
 static int take_stack_size(const struct verb *verb, void *context, const char *text)
 {
     struct parse *parse = context;
-    uint64_t size;
-    if (!units_size(text, &size) || size > 65528 || size % 8) {
-        return wrong_usage(verb, "the stack size must be a multiple of 8 up to 65528: %s", text);
-    }
-    parse->options.jvm.stack_size = (unsigned)size;
-    return STATUS_DONE;
+    return record_take_stack_size(verb, text, &parse->options.jvm.stack_size);
 }
 
 static int take_service_from(const struct verb *verb, void *context, const char *text)
@@ -223,15 +217,7 @@ static int take_service_from(const struct verb *verb, void *context, const char 
 static int take_sampler(const struct verb *verb, void *context, const char *text)
 {
     struct parse *parse = context;
-    static const char *const names[] = {
-        [SAMPLER_AUTO] = "auto", [SAMPLER_OWN] = "own", [SAMPLER_PERF] = "perf"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strcmp(text, names[i]) == 0) {
-            parse->options.jvm.sampler = (enum sampler_kind)i;
-            return STATUS_DONE;
-        }
-    }
-    return wrong_usage(verb, "--sampler is auto, own or perf, not %s", text);
+    return record_take_sampler(verb, text, &parse->options.jvm.sampler);
 }
 
 static const struct verb_option watch_options_table[] = {

@@ -8,7 +8,6 @@
 #include "jdtool/watch/watch_private.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Ids are unique in the process, whatever sinks come and go: a collector outlives them. */
 static atomic_uint next_method_id = ITT_FIRST_METHOD_ID;

@@ -5,7 +5,6 @@
 #include "writer/hash_table.h"
 #include "writer/sinks/regions.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 /* Numbers pointers in the order in which they are first asked for. */
