@@ -239,18 +239,38 @@ static bool is_in_order(const struct symbols *symbols)
     return symbols->count > 0;
 }
 
+/* Whether a file of that size begins so. */
+static bool is_table(const struct table_header *header, size_t size)
+{
+    size_t each = sizeof(struct symbol);
+    return size >= sizeof *header && header->magic == TABLE_MAGIC && header->symbol_size == each &&
+           header->count <= SYMBOLS_MAX && header->count * each <= size - sizeof *header &&
+           size - sizeof *header - header->count * each == header->names_size;
+}
+
+bool kallsyms_is_put(const char *path)
+{
+    struct stat status;
+    struct table_header header;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    bool is_put = fd >= 0 && fstat(fd, &status) == 0 &&
+                  pread(fd, &header, sizeof header, 0) == (ssize_t)sizeof header &&
+                  is_table(&header, (size_t)status.st_size);
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return is_put;
+}
+
 static bool take_table(struct kallsyms *kallsyms)
 {
     struct table_header header;
+    struct symbols *symbols = &kallsyms->symbols;
     if (kallsyms->mapped_size < sizeof header) {
         return false;
     }
     memcpy(&header, kallsyms->mapped, sizeof header);
-    size_t rest = kallsyms->mapped_size - sizeof header;
-    struct symbols *symbols = &kallsyms->symbols;
-    if (header.magic != TABLE_MAGIC || header.symbol_size != sizeof *symbols->list ||
-        header.count > SYMBOLS_MAX || header.count * sizeof *symbols->list > rest ||
-        rest - header.count * sizeof *symbols->list != header.names_size) {
+    if (!is_table(&header, kallsyms->mapped_size)) {
         return false;
     }
     symbols->list = (struct symbol *)((uint8_t *)kallsyms->mapped + sizeof header);

@@ -33,6 +33,9 @@ int kallsyms_read(const char *path, struct kallsyms *out);
 void kallsyms_put(const struct kallsyms *kallsyms, struct output_file *file);
 int kallsyms_map(const char *path, struct kallsyms *out);
 
+/* Whether there is such a file of this build's format, by its size and beginning. */
+bool kallsyms_is_put(const char *path);
+
 void kallsyms_free(struct kallsyms *kallsyms); /* a zeroed one is fine */
 
 #endif

@@ -205,14 +205,14 @@ static void put_packed(struct packing *packing)
 }
 
 /* Names of the kernel that is here, for the next recording: to make them the kernel takes longer
- * than all the rest of a short one. Where addresses are hidden, as in containers, there are none.
- */
+ * than all the rest of a short one. What another version has left is replaced. Where addresses are
+ * hidden, as in containers, there are none. */
 static void keep_kernel_names(void)
 {
     char path[PATH_MAX];
     struct kallsyms names = {0};
     struct output_file *file = NULL;
-    if (geteuid() != 0 || !objects_kernel_copy(path) || access(path, F_OK) == 0) {
+    if (geteuid() != 0 || !objects_kernel_copy(path) || kallsyms_is_put(path)) {
         return;
     }
     int directory = runtime_dir_open(true);

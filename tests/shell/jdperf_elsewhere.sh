@@ -180,7 +180,12 @@ run 0 unshare --mount bash -c 'set -e
     perl -pi -e "s/\0(?!_text\0)[a-z_]([a-z0-9_]{5})/\0009\$1/g" "$kept"
     "$1" record -o second --export collapsed=second.txt -- "$2" -cp classes Market 1
     chown 65534 "$kept" # and then it is not believed
-    "$1" record -o third --export collapsed=third.txt -- "$2" -cp classes Market 1' \
+    "$1" record -o third --export collapsed=third.txt -- "$2" -cp classes Market 1
+    # What another version has left there is replaced.
+    chown 0 "$kept"
+    perl -pi -e "s/^......../an older/ if 1 .. 1" "$kept"
+    "$1" record -o fourth -- "$2" -cp classes Market 1
+    [[ $(head -c 8 "$kept") != "an older" ]]' \
     sh "$JDPERF" "$java"
 grep -q ';9[a-z0-9_]' second.txt || fail "the kept names are not read"
 ! grep -q ';9[a-z0-9_]' third.txt || fail "names that another user may have written are read"
