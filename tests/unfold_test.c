@@ -1,7 +1,7 @@
 /* Inlined ranges as entries of a perf map, in each mode. */
 #include "test.h"
 
-#include "writer/sinks/unfold.h"
+#include "writer/sinks/perf_map_sink.h"
 
 #include "tests/inlined_code.h"
 
