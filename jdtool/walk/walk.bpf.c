@@ -970,7 +970,10 @@ __noinline int frame(u32 cpu)
 
 static long step(u32 i, u32 *cpu)
 {
-    return frame(*cpu) ? 1 : 0;
+    int more = frame(*cpu);
+    /* clang sees that it is 0 or 1, and the verifier does not: then it has to be compared. */
+    asm volatile("" : "+r"(more));
+    return more ? 1 : 0;
 }
 
 /* ---- A sample ---- */
