@@ -114,7 +114,7 @@ void constant_pool_close(struct constant_pool *pool)
 /* The entry of that number, at its tag; NULL: none of that tag (0: any). */
 static const uint8_t *constant(const struct constant_pool *pool, uint32_t index, uint8_t tag)
 {
-    if (index >= pool->count || !pool->offsets || pool->offsets[index] == 0) {
+    if (index >= pool->count || !pool->bytes || pool->offsets[index] == 0) {
         return NULL;
     }
     const uint8_t *entry = pool->bytes + pool->offsets[index] - 1;
