@@ -24,8 +24,9 @@ void perf_pipe_free(struct perf_pipe *pipe)
 
 static void put_at(struct perf_pipe *pipe, const void *bytes, size_t size, size_t offset)
 {
-    if (!pipe->err && pwrite(pipe->fd, bytes, size, (off_t)offset) != (ssize_t)size) {
-        pipe->err = errno ? -errno : -EIO;
+    if (!pipe->err) {
+        ssize_t n = pwrite(pipe->fd, bytes, size, (off_t)offset);
+        pipe->err = n < 0 ? -errno : n < (ssize_t)size ? -EIO : 0;
     }
 }
 
