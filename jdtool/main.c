@@ -45,6 +45,9 @@ static int run_confined(struct call *it)
         return STATUS_FAILED;
     }
     rights_of_words(rights, it->argv + 1);
+    if (it->verb->prepare) {
+        it->verb->prepare();
+    }
     int status = confined_run(&(struct confined_options){.rights = rights,
                                                          .what = "it",
                                                          .cpu_seconds = CONFINED_SECONDS,

@@ -310,27 +310,27 @@ static int write_dump(struct unwind_dump *dump, const char *path)
     return error;
 }
 
-/* Whether perf walks stack copies by libunwind; builds without it have libdw do it. True when there
- * is no perf here that tells. */
-static bool perf_has_libunwind(void)
+/* By which perf walks stack copies. */
+static enum unwinder perfs_unwinder = UNWINDER_LIBUNWIND;
+
+/* Builds without libunwind have libdw do it. No perf may be here that tells. */
+static void ask_perf(void)
 {
-    bool has = true;
     /* The shell takes the variable's value as one word, whatever is in it. */
     /* NOLINTNEXTLINE(cert-env33-c) */
     FILE *perf = popen("\"${PERF:-perf}\" version --build-options 2>/dev/null", "re");
     if (!perf) {
-        return has;
+        return;
     }
     char line[256];
     while (fgets(line, sizeof line, perf)) {
         /* "libunwind: [ on ]"; another line is about libunwind for other architectures. */
         const char *option = line + strspn(line, " ");
         if (strncmp(option, "libunwind:", strlen("libunwind:")) == 0) {
-            has = strstr(option, "[ on") != NULL;
+            perfs_unwinder = strstr(option, "[ on") ? UNWINDER_LIBUNWIND : UNWINDER_LIBDW;
         }
     }
     pclose(perf);
-    return has;
 }
 
 /* perf looks for what it is to unwind by libdw in /tmp alone. */
@@ -350,7 +350,7 @@ static int unwind_dump(const char *from, const char *to, enum unwinder unwinder)
 {
     struct unwind_dump dump = {.unwinder = unwinder};
     if (unwinder == UNWINDER_OF_PERF) {
-        dump.unwinder = perf_has_libunwind() ? UNWINDER_LIBUNWIND : UNWINDER_LIBDW;
+        dump.unwinder = perfs_unwinder;
     }
     int error = output_path_check(to);
     error = error ? error : code_index_open(from, &dump.index);
@@ -434,6 +434,7 @@ const struct verb verb_unwind = {
     .name = "unwind",
     .run = run,
     .confined = true,
+    .prepare = ask_perf,
     .usage = "FILE -o FILE [--unwinder NAME]",
     .help =
         "Writes the dump FILE with call-frame information for all of its code, so that perf's own\n"

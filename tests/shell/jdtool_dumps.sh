@@ -137,6 +137,16 @@ run 1 "$tool" unwind torn.dump -o pipe
 says "not a regular file"
 [[ -p pipe ]] || fail "what was no file is gone"
 rm pipe
+# It prepares a dump for what perf unwinds by, as perf says.
+fakes
+for has in 'on :libunwind' 'OFF:libdw'; do
+    fake perf <<<"echo '             libunwind: [ ${has%:*} ]  # HAVE_LIBUNWIND_SUPPORT'"
+    run 0 "$tool" unwind "$seeds/everything.bin" -o unwound.dump
+    says "information for ${has#*:},"
+done
+run 0 "$tool" unwind "$seeds/everything.bin" -o unwound.dump --unwinder libunwind
+says 'information for libunwind,'
+rm unwound.dump bin/perf
 run 1 "$tool" repair torn.dump -o missing/whole.dump
 says "failed to write missing/whole.dump: No such file or directory"
 run 1 "$tool" repair text -o none.dump
