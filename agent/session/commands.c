@@ -19,11 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- Status ---- */
-
-/*
- * The answer to `status`.
- */
+/* ---- The answer to `status` ---- */
 
 /* Memory that lines are appended to. */
 struct report {

@@ -27,8 +27,8 @@ struct verb {
     bool has_verbs;     /* it has verbs of its own, which answer --help */
     bool confined;      /* main has it run without rights: it reads the files that its words name,
                          * and writes the one behind -o */
-    void (*prepare)(
-        void); /* of such a one, while it has its rights: asks other programs; or NULL */
+    /* Of such a one, while it has its rights: asks other programs. NULL: nothing to ask. */
+    void (*prepare)(void);
 };
 
 enum option_kind {

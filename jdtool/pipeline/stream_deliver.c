@@ -11,9 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- What the JVM itself does ---- */
-
-/* What the JVM itself does, as marks for the sinks. */
+/* ---- What the JVM itself does, as marks for the sinks ---- */
 
 /* How often in a recording with a timeline it is looked how full the code cache is: each look goes
  * through all pieces of code, and of all together through so many. */
@@ -34,8 +32,8 @@ static int give_mark(void *context, uint32_t pid, uint32_t tid, const struct res
     return err;
 }
 
-/* "pkg.Cls.m(int):12" of what the stack of a deoptimisation begins with, behind its reason. */
-/* A sampled deoptimisation is a mark, too. 0 or a negative errno after a message. */
+/* A sampled deoptimisation is a mark, too: of "pkg.Cls.m(int):12", with which its stack begins
+ * behind its reason. 0 or a negative errno after a message. */
 static int give_deopt(struct stream *stream, const struct resolved_sample *sample)
 {
     char reason[64] = "";

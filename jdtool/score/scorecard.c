@@ -377,9 +377,7 @@ struct sample_sink *scorecard_sink_new(const struct scorecard_options *options)
     return &scorecard->sink;
 }
 
-/* ---- The verdict ---- */
-
-/* Good, fair or bad, and why. */
+/* ---- The verdict: good, fair or bad, and why ---- */
 
 static double share(uint64_t part, uint64_t whole)
 {

@@ -243,6 +243,22 @@ static void warn_of_losses(const struct scorecard *card, const struct warnings *
     }
 }
 
+static const char *why_time_differs(const struct recording *recording,
+                                    const struct time_account *time)
+{
+    if (time->weight > time->ns) {
+        return "the weights of the samples are too large";
+    }
+    if (recording->counts.lost_samples) {
+        return "samples were lost";
+    }
+    return recording->perf_version /* or our own sampler made it */
+               ? "perf takes too few samples of threads that live for a few milliseconds; record "
+                 "with --sampler own or -a"
+               : "the kernel took fewer samples than asked for; it limits what they may cost, and "
+                 "takes none while a virtual machine stands still";
+}
+
 /* What is missing of the time, and where. */
 static void warn_of_time(const struct scorecard *card, const struct warnings *to)
 {
@@ -252,16 +268,9 @@ static void warn_of_time(const struct scorecard *card, const struct warnings *to
         if (verdict == VERDICT_GOOD || verdict == VERDICT_EMPTY) {
             continue;
         }
-        warn(
-            to, "process %u: %.2f of %.2f s of processor time are in the profile: %s",
-            card->times[i].pid, (double)time.weight / 1e9, (double)time.ns / 1e9,
-            time.weight > time.ns                  ? "the weights of the samples are too large"
-            : card->recording->counts.lost_samples ? "samples were lost"
-            : card->recording->perf_version
-                ? "perf takes too few samples of threads that live for a few milliseconds; record "
-                  "with --sampler own or -a"
-                : "the kernel took fewer samples than asked for; it limits what they may cost, and "
-                  "takes none while a virtual machine stands still");
+        warn(to, "process %u: %.2f of %.2f s of processor time are in the profile: %s",
+             card->times[i].pid, (double)time.weight / 1e9, (double)time.ns / 1e9,
+             why_time_differs(card->recording, &time));
     }
 }
 
