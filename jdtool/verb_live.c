@@ -2,18 +2,23 @@
 #include "jdtool/base/message.h"
 #include "jdtool/live/verbs.h"
 
+#include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static const struct verb *const verbs[] = {
-    &live_attach, &live_status,   &live_stop,    &live_map,    &live_record,   &live_clean,
-    &live_inject, &live_doctor,   &live_jvms,    &live_top,    &live_watch,    &live_watch_slicer,
-    &live_report, &live_annotate, &live_flame,   &live_diff,   &live_timeline, &live_export,
-    &live_view,   &live_bundle,   &live_compare, &live_script, NULL,
+    &live_attach, &live_status,   &live_stop,         &live_map,    &live_record,   &live_clean,
+    &live_inject, &live_doctor,   &live_jvms,         &live_top,    &live_watch,    &live_bundle,
+    &live_script, &live_compare,  &live_watch_slicer, &live_report, &live_annotate, &live_flame,
+    &live_diff,   &live_timeline, &live_export,       &live_view,   NULL,
 };
+/* From this one on they look at no process, and start none that they wait for. */
+static const struct verb *const first_that_reads = &live_report;
 
 static char agent[PATH_MAX];
 
@@ -57,6 +62,24 @@ static int help(const struct verb *self)
     return finish_output();
 }
 
+/* What holds a process, so that its number cannot become another's. */
+static int look_for_pidfds(const struct verb *verb)
+{
+    int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    if (fd >= 0) {
+        close(fd);
+        return STATUS_DONE;
+    }
+    error_message("failed to %s: pidfd_open: %s", verb->name, strerror(errno));
+    detail_message("", "Linux has it from 5.3 on, and filters of containers may refuse it. Without "
+                       "it: load the agent into the");
+    detail_message("",
+                   "JVM (-agentpath:%s), record with 'perf record -k mono -g', then run "
+                   "'jdtool inject'",
+                   live_agent());
+    return STATUS_FAILED;
+}
+
 static int run(const struct verb *self, int argc, char **argv)
 {
     int at = 1;
@@ -68,9 +91,12 @@ static int run(const struct verb *self, int argc, char **argv)
     if (at < argc && (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "-h") == 0)) {
         return help(self);
     }
+    bool reads = false;
     for (size_t i = 0; at < argc && verbs[i]; i++) {
+        reads |= verbs[i] == first_that_reads;
         if (strcmp(verbs[i]->name, argv[at]) == 0) {
-            return verbs[i]->run(verbs[i], argc - at, argv + at);
+            int status = reads ? STATUS_DONE : look_for_pidfds(verbs[i]);
+            return status == STATUS_DONE ? verbs[i]->run(verbs[i], argc - at, argv + at) : status;
         }
     }
     if (at < argc) {

@@ -254,6 +254,16 @@ TEST_WITH(only_regular_files_are_opened_and_through_no_link, scratch_create, scr
     file = open_below_by_steps(directory, ".//inner/./file", O_RDONLY);
     assert_true(file >= 0);
     close(file);
+    file = open_directory_in_by_mount(directory, "inner");
+    assert_true(file >= 0);
+    close(file);
+    assert_int_equal(open_directory_in_by_mount(directory, "below"), -ENOTDIR);
+    assert_int_equal(open_directory_in_by_mount(directory, "link"), -ENOTDIR);
+    assert_int_equal(open_directory_in_by_mount(directory, ".."), -EXDEV);
+    close(directory);
+    directory = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(open_directory_in(directory, "proc"), -EXDEV);
+    assert_int_equal(open_directory_in_by_mount(directory, "proc"), -EXDEV);
     close(directory);
 }
 

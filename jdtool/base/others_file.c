@@ -74,6 +74,46 @@ int open_below(int directory, const char *path, int flags)
     return fd == -ENOSYS || fd == -EPERM ? open_below_by_steps(directory, path, flags) : fd;
 }
 
+/* The mount that it lies on, by the kernel's number; -1: not known. */
+static long mount_of(int fd)
+{
+    static const char key[] = "mnt_id:";
+    char path[40];
+    char line[64];
+    long number = -1;
+    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+    FILE *file = fopen(path, "re");
+    while (file && number < 0 && fgets(line, sizeof line, file)) {
+        bool is = strncmp(line, key, sizeof key - 1) == 0;
+        number = is ? strtol(line + sizeof key - 1, NULL, 10) : -1;
+    }
+    if (file) {
+        fclose(file);
+    }
+    return number;
+}
+
+int open_directory_in_by_mount(int directory, const char *name)
+{
+    int fd = strchr(name, '/') || strcmp(name, "..") == 0
+                 ? -1
+                 : openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int err = fd >= 0 ? 0 : strchr(name, '/') || strcmp(name, "..") == 0 ? -EXDEV : -errno;
+    long mount = fd < 0 ? -1 : mount_of(fd);
+    if (!err && (mount < 0 || mount != mount_of(directory))) {
+        err = -EXDEV;
+        close(fd);
+    }
+    return err ? err : fd;
+}
+
+int open_directory_in(int directory, const char *name)
+{
+    int fd = open_resolved(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
+                           RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
+    return fd == -ENOSYS || fd == -EPERM ? open_directory_in_by_mount(directory, name) : fd;
+}
+
 /* The next one of a path, which becomes *at. */
 static int make_step(int *at, const char *name)
 {

@@ -30,8 +30,15 @@ int open_below(int directory, const char *path, int flags);
 /* The same without openat2; open_below chooses. */
 int open_below_by_steps(int directory, const char *path, int flags);
 
-/* The same for a regular file of `owner`'s or ours, without waiting for whoever is at the other end
- * of what is none. `flags`: O_RDONLY or O_RDWR. */
+/* A directory that lies in another one, is no link and not mounted there, to read. A descriptor or
+ * a negative errno without a message. */
+int open_directory_in(int directory, const char *name);
+
+/* The same without openat2, by the mounts' numbers; open_directory_in chooses. */
+int open_directory_in_by_mount(int directory, const char *name);
+
+/* As open_below for a regular file of `owner`'s or ours, without waiting for whoever is at the
+ * other end of what is none. `flags`: O_RDONLY or O_RDWR. */
 int open_file_below(int directory, const char *path, uid_t owner, int flags);
 
 /* Opens a directory below another one, made (0700) where it is not there; never above it, nor

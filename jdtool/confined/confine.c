@@ -4,10 +4,12 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/landlock.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -16,9 +18,44 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define MEMORY_MIN ((rlim_t)2 << 30)
+
+/* ---- Whether it can be ---- */
+
+/*
+ * A call's answer can be a descriptor (Linux 5.14): else the kernel does not know the flag, before
+ * it looks for the call. A filter cannot be taken back, so a child has it.
+ */
+static void try_answering(void)
+{
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+    int err = filter ? seccomp_rule_add(filter, SCMP_ACT_NOTIFY, SCMP_SYS(fchown), 0) : -ENOMEM;
+    err = err ? err : seccomp_load(filter);
+    int listener = err ? -1 : seccomp_notify_fd(filter);
+    struct seccomp_notif_addfd none = {.flags = SECCOMP_ADDFD_FLAG_SEND,
+                                       .srcfd = (uint32_t)listener};
+    bool is =
+        listener >= 0 && ioctl(listener, SECCOMP_IOCTL_NOTIF_ADDFD, &none) < 0 && errno != EINVAL;
+    _exit(is ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+static bool can_be_answered(void)
+{
+    int status = -1;
+    if (syscall(SYS_pidfd_getfd, -1, -1, 0) < 0 && errno != EBADF) { /* Linux 5.6 */
+        return false;
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        try_answering();
+    }
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    return child > 0 && status == 0;
+}
 
 /* ---- Limits ---- */
 
@@ -413,6 +450,9 @@ static int filter_calls(int *listener)
 
 int confine(uint32_t cpu_seconds, int *listener)
 {
+    if (!can_be_answered()) {
+        return -ENOSYS;
+    }
     set_limits(cpu_seconds);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
         return -errno;

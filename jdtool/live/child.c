@@ -17,10 +17,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#ifndef P_PIDFD
-#define P_PIDFD 3
-#endif
-
 static bool is_program(const char *path)
 {
     struct stat status;
@@ -184,7 +180,7 @@ static bool reap(struct child *child, int flags)
     if (child->reaped || child->pidfd < 0) {
         return true;
     }
-    while (waitid((idtype_t)P_PIDFD, (id_t)child->pidfd, &info, WEXITED | flags) != 0) {
+    while (waitid(P_PID, (id_t)child->pid, &info, WEXITED | flags) != 0) {
         if (errno != EINTR) {
             child->reaped = true; /* somebody else's now */
             return true;

@@ -8,7 +8,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,9 +127,7 @@ static int fail(const struct staging *staging, const struct target *target, cons
 
 int staging_open(struct staging *staging)
 {
-    staging->directory =
-        open_resolved(staging->place, staging->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
-                      RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
+    staging->directory = open_directory_in(staging->place, staging->name);
     return staging->directory < 0 ? staging->directory : 0;
 }
 
@@ -263,8 +260,7 @@ static int remove_below(int parent, const char *name, int depth)
     if (errno != EISDIR && errno != EPERM) {
         return -errno;
     }
-    int directory = open_resolved(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
-                                  RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
+    int directory = open_directory_in(parent, name);
     if (directory < 0) {
         return directory;
     }

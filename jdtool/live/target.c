@@ -19,10 +19,13 @@ static const struct mapped_name libjvm = {.prefix = "libjvm", .suffix = ".so"};
 
 /* ---- Its files ---- */
 
-/* As the process would: a link of a package's is followed, inside of its root. */
+/* As the process would: a link of a package's is followed, inside of its root. Without openat2 no
+ * link is. */
 static int open_in_root(int root, const char *path, int flags)
 {
-    return open_resolved(root, *path ? path : ".", flags, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+    int fd =
+        open_resolved(root, *path ? path : ".", flags, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+    return fd == -ENOSYS || fd == -EPERM ? open_below(root, path, flags) : fd;
 }
 
 int target_open_directory(const struct target *target, const char *path)

@@ -42,6 +42,27 @@ struct walk {
     char path[PATH_MAX]; /* below it, of what is looked at */
 };
 
+/* Without openat2: it goes up no further than the profile, and only to begin with, since what is
+ * named before a ".." may be a link to elsewhere. */
+static int check_link_by_text(const struct walk *walk)
+{
+    char text[PATH_MAX];
+    ssize_t size = readlinkat(walk->profile, walk->path, text, sizeof text - 1);
+    if (size < 0) {
+        return -errno;
+    }
+    text[size] = '\0';
+    int above = 0;
+    for (const char *at = walk->path; *at; at++) {
+        above += *at == '/';
+    }
+    const char *rest = text;
+    for (; strncmp(rest, "../", 3) == 0; rest += 3) {
+        above--;
+    }
+    return *text == '/' || above < 0 || strstr(rest, "..") ? -EXDEV : 0;
+}
+
 /* Not for long, since who can put a file there can put another. What is read later is opened in
  * such a way again; perf, which reads others, follows what it finds. */
 static int check_link(const struct walk *walk)
@@ -51,7 +72,9 @@ static int check_link(const struct walk *walk)
     if (fd >= 0) {
         close(fd);
     }
-    return fd >= 0 || fd == -ENOENT ? 0 : fd;
+    return fd >= 0 || fd == -ENOENT        ? 0
+           : fd == -ENOSYS || fd == -EPERM ? check_link_by_text(walk)
+                                           : fd;
 }
 
 static int check_directory(struct walk *walk, int fd, int depth);
@@ -87,7 +110,7 @@ static int check_directory(struct walk *walk, int fd, int depth)
     DIR *entries = depth > DEPTH_MAX ? NULL : fdopendir(fd);
     struct dirent *entry;
     int err = entries ? 0 : depth > DEPTH_MAX ? -ELOOP : -errno;
-    while (!err && (entry = readdir(entries))) {
+    while (entries && !err && (entry = readdir(entries))) {
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
             err = check_entry(walk, fd, entry, depth);
         }

@@ -89,6 +89,26 @@ bool perf_counts_cycles(void)
     return err != ENOENT && err != EOPNOTSUPP && err != ENODEV;
 }
 
+void perf_add_build_ids(struct perf_run *run)
+{
+    struct perf_event_attr attr = {
+        .type = PERF_TYPE_SOFTWARE,
+        .size = sizeof attr,
+        .config = PERF_COUNT_SW_DUMMY,
+        .disabled = 1,
+        .exclude_kernel = 1,
+        .exclude_hv = 1,
+        .build_id = 1,
+    };
+    int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    if (fd >= 0 || errno != EINVAL) {
+        perf_add(run, "--buildid-mmap", NULL);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
 /* What stands behind "cycles" or "cpu-cycles" when the event is that: "", ":u"; NULL: another. */
 static const char *cycles_modifier(const char *event)
 {

@@ -75,6 +75,9 @@ bool perf_leaves_out(char *const *options);
 /* Adds arguments, up to a NULL. */
 void perf_add(struct perf_run *run, ...) __attribute__((sentinel));
 
+/* Adds --buildid-mmap where the kernel can do that (Linux 5.12), else nothing. */
+void perf_add_build_ids(struct perf_run *run);
+
 /* Starts it with its standard output going to `out`. 0 or a negative errno after a message. */
 int perf_start(struct perf_run *run, int out);
 

@@ -150,8 +150,9 @@ static void perf_arguments(struct recording *recording)
     if (recording->piped && !options->all) {
         /* Into a pipe perf tells of no build-ids but these, by which files are known again. Of all
          * processes nobody asks for them: see describe_events of the sampler for what that does to
-         * others' recordings. Files are read while they are mapped, and known by their inodes. */
-        perf_add(perf, "--buildid-mmap", NULL);
+         * others' recordings. Files are read while they are mapped, and known by their inodes;
+         * so they are where the kernel cannot tell build-ids. */
+        perf_add_build_ids(perf);
     }
     char *pids = recording_pids(recording);
     perf->failed |= !pids;

@@ -141,8 +141,9 @@ static void perf_arguments(struct feed *feed)
     snprintf(frequency, sizeof frequency, "%u", options->frequency);
     snprintf(stacks, sizeof stacks, "dwarf,%u", options->stack_size);
     perf_add(perf, perf_program(), "record", "-k", "mono", "-e", feed->event, "-F", frequency, "-o",
-             "-", "--buildid-mmap", PERF_OF_TASKS, "-p", pids, "--call-graph", stacks,
-             "--proc-map-timeout", PERF_MAPS_TIMEOUT, NULL);
+             "-", PERF_OF_TASKS, "-p", pids, "--call-graph", stacks, "--proc-map-timeout",
+             PERF_MAPS_TIMEOUT, NULL);
+    perf_add_build_ids(perf);
     /* Only root may have more than perf_event_mlock_kb. */
     if (options->buffer || geteuid() == 0) {
         perf_add(perf, "-m", options->buffer ? options->buffer : "2M", NULL);
