@@ -168,7 +168,7 @@ static void check_frame_pointers(struct doctor *doctor, struct jvm *jvm)
         doctor_good(doctor, "PreserveFramePointer is on: --stacks fp works too");
     } else {
         doctor_good(doctor,
-                    "PreserveFramePointer is off: jdperf copies and unwinds stacks (the default)");
+                    "PreserveFramePointer is off: --stacks fp needs it, the default does not");
     }
 }
 
@@ -260,11 +260,14 @@ static void check_libjvm(struct doctor *doctor, struct jvm *jvm)
     struct elf_answers libjvm = {0};
     char path[PATH_MAX];
     char remedy[128];
-    if (process_mapped(&jvm->target.process, &name, path)) {
+    if (process_mapped_file(&jvm->target.process, &name, path)) {
+        libjvm = ask_elf(-1, path); /* the one that it runs, which may have no name any more */
+    } else if (process_mapped(&jvm->target.process, &name, path)) {
         libjvm = ask_elf(jvm->target.root, path);
     }
     if (!libjvm.is_sound) {
-        doctor_poor(doctor, "if it was replaced, restart the JVM", "libjvm.so cannot be read");
+        doctor_poor(doctor, "run as root; if it was replaced or removed, restart the JVM",
+                    "libjvm.so cannot be read");
     } else if (!libjvm.has_structs) {
         doctor_poor(doctor, "use a HotSpot JVM of JDK 8 or later",
                     "libjvm.so does not describe its structures: no tiers, no frame sizes, no "

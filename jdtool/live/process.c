@@ -290,7 +290,7 @@ static bool take_path(void *context, struct mapping_line *line)
         line->path[length] = '\0';
     }
     /* A library that failed to load may leave a mapping behind, but none that can be executed. */
-    if (!line->executable || line->path[0] != '/' || length >= PATH_MAX ||
+    if ((!line->executable && !search->name->data) || line->path[0] != '/' || length >= PATH_MAX ||
         !name_fits(line->path, search->name)) {
         return true;
     }

@@ -59,15 +59,16 @@ bool process_is_stopped(const struct live_process *process);
 bool process_has_argument(const struct live_process *process, const char *argument);
 
 /*
- * The path, as the process itself sees it, of a file that is mapped to be executed: the last part
- * of the path is `prefix`, perhaps digits when `digits`, and `suffix`; the last such mapping when
- * `last`, else the first. False: none, or it cannot be told.
+ * The path, as the process itself sees it, of a file that is mapped to be executed, or in any way
+ * when `data`: the last part of the path is `prefix`, perhaps digits when `digits`, and `suffix`;
+ * the last such mapping when `last`, else the first. False: none, or it cannot be told.
  */
 struct mapped_name {
     const char *prefix;
     bool digits;
     const char *suffix;
     bool last;
+    bool data;
 };
 bool process_mapped(const struct live_process *process, const struct mapped_name *name,
                     char path[PATH_MAX]);

@@ -55,8 +55,14 @@ static bool same_namespace(const struct live_process *process, const char *path)
            theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
 }
 
-/* From the `release` file in its home: JAVA_VERSION="17.0.9". A JDK 8 says "1.8.0". */
-static void find_version(struct target *target)
+/* "17.0.9"; a JDK 8 says "1.8.0". 0: neither. */
+static int major_version(const char *text)
+{
+    return (int)strtol(text + (strncmp(text, "1.", 2) == 0 ? 2 : 0), NULL, 10);
+}
+
+/* From the `release` file in its home: JAVA_VERSION="17.0.9". */
+static int version_of_home(const struct target *target)
 {
     static const char key[] = "JAVA_VERSION=\"";
     char path[PATH_MAX + 16];
@@ -73,11 +79,38 @@ static void find_version(struct target *target)
     }
     text[n > 0 ? n : 0] = '\0';
     const char *at = strstr(text, key);
-    if (at) {
-        at += sizeof key - 1;
-        at += strncmp(at, "1.", 2) == 0 ? 2 : 0;
-        target->java = (int)strtol(at, NULL, 10);
+    return at ? major_version(at + sizeof key - 1) : 0;
+}
+
+/* From its counters, hsperfdata_USER/PID, which it has mapped: there is no release file, or none
+ * any more where a package's upgrade removed a JDK whose JVMs run on. A counter's name is followed
+ * by its value, with NULs between for alignment. */
+static int version_of_counters(const struct target *target)
+{
+    static const struct mapped_name name = {
+        .prefix = "", .digits = true, .suffix = "", .data = true};
+    static const char key[] = "java.property.java.version";
+    enum { LIMIT = 64 << 10 };
+    char path[PATH_MAX];
+    int fd = process_mapped(&target->process, &name, path) && strstr(path, "/hsperfdata_")
+                 ? target_open_file(target, path)
+                 : -1;
+    char *text = fd >= 0 ? malloc(LIMIT + 1) : NULL;
+    int version = 0;
+    if (text) {
+        ssize_t n = read(fd, text, LIMIT);
+        const char *end = text + (n > 0 ? n : 0);
+        text[n > 0 ? n : 0] = '\0';
+        const char *at = memmem(text, (size_t)(end - text), key, sizeof key);
+        for (at = at ? at + sizeof key : end; at < end && !*at; at++) {
+        }
+        version = major_version(at);
     }
+    free(text);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return version;
 }
 
 static void find_home(struct target *target)
@@ -93,12 +126,15 @@ static void find_home(struct target *target)
         if (at) {
             *at = '\0';
             memcpy(target->java_home, path, strlen(path) + 1);
-            find_version(target);
+            target->java = version_of_home(target);
             if (target->java == 0 && i > 0) {
                 target->java = 8; /* Debian's has no such file; the later ones' places are others */
             }
-            return;
+            break;
         }
+    }
+    if (target->java == 0) {
+        target->java = version_of_counters(target);
     }
 }
 

@@ -83,15 +83,20 @@ static uint64_t paused_ns(const struct watch *watch)
 
 /* ---- For people ---- */
 
+static const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 static void tell_jvm(FILE *out, const struct watched_process *jvm)
 {
     const struct watched_totals *totals = &jvm->totals;
     fprintf(out, "JVM %d ", (int)jvm->process.pid);
     text_print(out, service_of(jvm));
     fprintf(out,
-            ": %" PRIu64 " slices, %" PRIu64 " samples, %.2f %% of frames without a name, "
+            ": %" PRIu64 " slice%s, %" PRIu64 " sample%s, %.2f %% of frames without a name, "
             "%.1f s of processor",
-            totals->slices, totals->samples,
+            totals->slices, plural(totals->slices), totals->samples, plural(totals->samples),
             totals->frames ? 100.0 * (double)totals->unnamed / (double)totals->frames : 0,
             seconds(totals->cpu_ns));
     if (jvm->one_in > 1) {
@@ -122,11 +127,12 @@ char *watch_status(void *context)
     }
     double ran = (double)(now_ms() - watch->since) / 1000;
     fprintf(out,
-            "watch: process %d, for %.0f s; %zu JVMs, %" PRIu64 " have ended\n"
-            "cost: %.2f %% of a processor, %.1f MB; %" PRIu64 " samples lost",
-            (int)getpid(), ran, watch->count, watch->ended,
+            "watch: process %d, for %.0f s; %zu JVM%s, %" PRIu64 " ended\n"
+            "cost: %.2f %% of a processor, %.1f MB; %" PRIu64 " sample%s lost",
+            (int)getpid(), ran, watch->count, plural(watch->count), watch->ended,
             ran > 0 ? 100.0 * seconds(watch_cpu_ns(watch)) / ran : 0,
-            (double)watch_rss(watch) / 1e6, watch->lost_before + watch->lost);
+            (double)watch_rss(watch) / 1e6, watch->lost_before + watch->lost,
+            plural(watch->lost_before + watch->lost));
     if (paused_ns(watch)) {
         fprintf(out, ", %.0f s paused", seconds(paused_ns(watch)));
     }

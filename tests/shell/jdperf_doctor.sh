@@ -250,7 +250,7 @@ kill "$jvm"
 start_jvm java -XX:-EnableDynamicAgentLoading -cp classes Calm 600
 doctor 1 "$jvm"
 state BAD 'dynamic loading'
-state ok 'frame pointers' 'copies and unwinds stacks'
+state ok 'frame pointers' 'the default does not'
 state poor 'exact lines' 'DebugNonSafepoints'
 kill "$jvm"
 
@@ -268,6 +268,24 @@ for java in /usr/lib/jvm/*/bin/java; do
     kill "$jvm"
     break
 done
+
+# A package's upgrade removes the JDK, its JVM runs on.
+home=$(readlink -f "$(command -v java)")
+home=${home%/bin/java}
+mkdir removed
+for part in bin lib conf release; do
+    [[ ! -e $home/$part ]] || cp -a "$home/$part" removed/
+done
+start_jvm removed/bin/java -cp classes Calm 600
+rm -rf removed
+version=$(sed -n 's/^JAVA_VERSION="\([0-9]*\).*/\1/p' "$home/release")
+"$JDPERF" jvms | grep -E "^ *$jvm " >output || fail "jvms does not list $jvm, whose JDK was removed"
+[[ $(awk '{ print $3 }' output) == "$version" ]] || fail "jvms does not know the version of a JDK that was removed"
+doctor 0 "$jvm"
+state ok jdk "$version"
+# Only root may read a file that has no name any more.
+if ((EUID == 0)); then state ok libjvm; else state poor libjvm 'run as root'; fi
+kill "$jvm"
 
 if part "a JVM of another user" other_user_runs; then
     start_jvm "${AS_NOBODY[@]}" java -cp classes Calm 600

@@ -199,6 +199,8 @@ if part "threads and labels" test -e "$jar"; then
     until_true 60 "files with threads" tagged_kept
     # Of 200 samples, 60 or so of each shop: less than 10 is by chance as good as never.
     until_true 120 "samples of threads" sampled "tagged-$$" 200 1
+    "$JDPERF" watch --status --name "tagged-$$" >output
+    says '; 1 JVM, 0 ended'
     compgen -G "/tmp/jdperf-$tagged.*/*.threads" >/dev/null || fail "there is no journal of threads: $(ls -d /tmp/jdperf-"$tagged".*/*)"
     kill "$watch"
     wait "$watch" || fail "the watch ended with status $?: $(tail -n 5 watch.log)"
