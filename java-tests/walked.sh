@@ -99,26 +99,6 @@ for try in 1 2 4 8; do
 done
 grep -q 'cut\|too deep' "$scratch/err" || fail "--depth 100: nothing is said: $(cat "$scratch/err")"
 
-# How many stacks of Frozen.burn are the trace that the JVM printed there, lack their callers and say so, or are neither.
-burned() {
-    awk '
-    FNR == NR {
-        if (sub(/^\tat /, "")) {
-            sub(/\(.*/, ""); sub(/^[a-z.]*\//, ""); gsub(/\$\$Lambda\/[^;]*\./, "$$Lambda."); trace = $0 ";" trace
-        }
-        next
-    }
-    !/Frozen\.burn/ { next }
-    { n = $NF }
-    /cont_returnBarrier|Cont thaw return barrier/ { marked += n; next }
-    {
-        gsub(/\([^;]*\)/, ""); gsub(/\$\$Lambda[^;]*\./, "$$Lambda.")
-        sub(/.*Continuation\.enterSpecial;/, ""); sub(/Frozen\.burn.*/, "Frozen.burn;")
-        if ($0 == trace) good += n; else wrong += n
-    }
-    END { print good + 0, marked + 0, wrong + 0 }' "$scratch/log" "$scratch/stacks"
-}
-
 # frozen NAME CHAIN-IS-WHOLE ARGUMENT...: each stack of Frozen.burn is the trace that the JVM printed there, or is marked.
 frozen() {
     local try good marked wrong copied
@@ -126,7 +106,7 @@ frozen() {
         record "$1" kernel -- "$jdk/bin/java" -XX:CompileCommand=quiet -XX:+UnlockDiagnosticVMOptions -XX:+ShowHiddenFrames \
             "${@:3}" -cp "$classes" Frozen $((2 * try)) 60
         "$jdperf" export "$scratch/$1" collapsed -o "$scratch/stacks" 2>"$scratch/err" || fail "$1: $(cat "$scratch/err")"
-        read -r good marked wrong < <(burned)
+        read -r good marked wrong < <(awk -f "$(dirname "$0")/frozen.awk" "$scratch/log" "$scratch/stacks")
         ! enough "$1" walked 200 || ((good + marked + wrong < 100)) || break
     done
     copied=$(($(count "$1" stacks) - $(count "$1" walked)))

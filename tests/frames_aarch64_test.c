@@ -73,6 +73,16 @@ static const uint32_t vectors[] = {
     0xd65f03c0, /* 14 ret */
 };
 
+static const uint32_t return_barrier[] = {
+    0xf9426788, /* 00 ldr x8,[x28,#1224]: JavaThread::_cont_entry */
+    0x9100011f, /* 04 mov sp,x8 */
+    0x9e660008, /* 08 fmov x8,d0 */
+    0xa9bf03e8, /* 0c stp x8,x0,[sp,#-16]! */
+    0x52800021, /* 10 mov w1,#1 */
+    0xd63f0100, /* 14 blr x8 */
+    0xa8c103e8, /* 18 ldp x8,x0,[sp],#16 */
+};
+
 /* A method entry and a return bytecode of the interpreter. */
 static const uint32_t entry_codelet[] = {
     0xf9400583, /* 00 ldr x3,[x12,#8] */
@@ -109,7 +119,8 @@ static void analyse(const void *words, size_t size, enum frames_shape shape)
                                .address = 0x5513ef4000,
                                .shape = shape,
                                .verified_entry = -1,
-                               .osr_entry = -1};
+                               .osr_entry = -1,
+                               .entry_frame = 0x60};
     assert_int_equal(frames_aarch64(&code, &frames), 0);
 }
 
@@ -186,6 +197,17 @@ TEST_WITH(test_vectors, NULL, teardown)
     check_frame(0x0c, FRAME_CFA_SP, 0x50);
     check_frame(0x10, FRAME_CFA_SP, 16);
     check_leaf(0x14, 0);
+}
+
+TEST_WITH(test_continuation, NULL, teardown)
+{
+    analyse(return_barrier, sizeof return_barrier, FRAMES_CONTINUATION);
+    check_frame(0x00, FRAME_CFA_SP, 0x60);
+    check_frame(0x08, FRAME_CFA_FP, 16);
+    check_frame(0x18, FRAME_CFA_FP, 16);
+    assert_true(frames_is_return_barrier("cont return barrier")); /* as JDK 21 has it on aarch64 */
+    assert_int_equal(frames_shape_of("cont return barrier exception handler", 3),
+                     FRAMES_CONTINUATION);
 }
 
 static size_t put_codelet(uint8_t *blob, size_t at, const uint32_t *words, size_t size,

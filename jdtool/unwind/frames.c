@@ -9,9 +9,9 @@
 #include <string.h>
 
 /*
- * The stubs of continuations: "Cont thaw" and "Cont thaw return barrier" in JDK 21 to 23,
- * "cont_thaw" and "cont_returnBarrier" to 25, "Stub Generator cont_thaw_stub" in 26 and
- * "cont_thaw_stub (stub gen)" from 27 on.
+ * The stubs of continuations: "Cont thaw" and "Cont thaw return barrier" (on aarch64 "cont return
+ * barrier") in JDK 21 to 23, "cont_thaw" and "cont_returnBarrier" to 25, "Stub Generator
+ * cont_thaw_stub" in 26 and "cont_thaw_stub (stub gen)" from 27 on.
  */
 static const char *without_generator(const char *name)
 {
@@ -22,7 +22,9 @@ static const char *without_generator(const char *name)
 bool frames_is_return_barrier(const char *name)
 {
     const char *stub = without_generator(name);
-    return text_begins(stub, "cont_returnBarrier") || text_begins(stub, "Cont thaw return barrier");
+    return text_begins(stub, "cont_returnBarrier") ||
+           text_begins(stub, "Cont thaw return barrier") ||
+           text_begins(stub, "cont return barrier");
 }
 
 static bool is_thaw(const char *name)

