@@ -4,6 +4,7 @@
  */
 #include "test.h"
 
+#include "jdtool/base/intern.h"
 #include "jdtool/base/json_writer.h"
 #include "jdtool/base/packed_output.h"
 #include "jdtool/base/protobuf.h"
@@ -12,7 +13,6 @@
 #include "jdtool/pipeline/replay.h"
 #include "jdtool/pipeline/sample_filter.h"
 #include "jdtool/profile/saved_format.h"
-#include "jdtool/profile/string_table.h"
 #include "jdtool/resolve/source_texts.h"
 #include "tests/resolved_samples.h"
 #include "tests/scratch.h"
@@ -75,14 +75,14 @@ TEST(test_json_depth)
 
 TEST(test_protobuf)
 {
-    struct protobuf message = {0};
+    struct bytes message = {0};
     protobuf_uint(&message, 1, 300);
     protobuf_uint(&message, 2, 0); /* left out */
     protobuf_fixed64(&message, 3, 1);
     size_t outer = protobuf_begin(&message, 4);
     size_t inner = protobuf_begin(&message, 5);
     for (int i = 0; i < 200; i++) {
-        protobuf_packed_uint(&message, 1);
+        bytes_uleb(&message, 1);
     }
     protobuf_end(&message, inner);
     protobuf_end(&message, outer);
@@ -92,11 +92,11 @@ TEST(test_protobuf)
                                    0,    0,    0,    0x22, 0xcb, 0x01, 0x2a, 200, 0x01};
     static const uint8_t tail[] = {0x82, 0x01, 0,    0x08, 0xff, 0xff, 0xff,
                                    0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01};
-    assert_int_equal(message.error, 0);
+    assert_false(message.failed);
     assert_int_equal(message.size, sizeof head + 200 + sizeof tail);
-    assert_memory_equal(message.bytes, head, sizeof head);
-    assert_memory_equal(message.bytes + sizeof head + 200, tail, sizeof tail);
-    protobuf_free(&message);
+    assert_memory_equal(message.at, head, sizeof head);
+    assert_memory_equal(message.at + sizeof head + 200, tail, sizeof tail);
+    bytes_free(&message);
 }
 
 /* What has to be escaped is, wherever it stands: runs of what has not are looked at together. */

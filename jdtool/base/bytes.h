@@ -70,8 +70,9 @@ static inline void bytes_u64(struct bytes *bytes, uint64_t value)
 
 static inline void bytes_uleb(struct bytes *bytes, uint64_t value)
 {
-    uint8_t out[LEB128_MAX];
-    bytes_put(bytes, out, uleb128_put(out, value));
+    size_t size = bytes->size;
+    uint8_t *to = bytes_grow(bytes, LEB128_MAX);
+    bytes->size = to ? size + uleb128_put(to, value) : size;
 }
 
 static inline void bytes_sleb(struct bytes *bytes, int64_t value)

@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define HASH_MAP_NONE UINT32_MAX
 
@@ -52,6 +53,21 @@ static inline uint64_t hash_mix(uint64_t key)
 static inline uint64_t hash_pair(uint64_t first, uint64_t second)
 {
     return hash_mix(first) * UINT64_C(0x9e3779b97f4a7c15) + second;
+}
+
+/* The hash of bytes, eight at a time: names are long, and asked for often. */
+static inline uint64_t hash_bytes(const void *bytes, size_t size)
+{
+    const char *at = bytes;
+    uint64_t hash = 0;
+    uint64_t part;
+    for (; size >= sizeof part; at += sizeof part, size -= sizeof part) {
+        memcpy(&part, at, sizeof part);
+        hash = hash_pair(hash, part);
+    }
+    part = 0;
+    memcpy(&part, at, size);
+    return hash_pair(hash, part);
 }
 
 /* What of a hash is kept. */

@@ -1,33 +1,20 @@
 #include "jdtool/base/intern.h"
 
+#include "jdtool/base/array.h"
 #include "jdtool/base/hash_map.h"
+#include "jdtool/base/text.h"
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define FOR_GOOD UINT32_MAX
 
 struct intern_string {
     uint32_t hash;
     uint32_t holders; /* FOR_GOOD: it is never released */
+    uint32_t number;  /* how many there were before it */
     char text[];
 };
-
-/* Eight bytes at a time: names are long, and asked for often. */
-static uint32_t hash_of(const char *text, size_t size)
-{
-    uint64_t hash = size;
-    uint64_t part;
-    for (; size >= sizeof part; text += sizeof part, size -= sizeof part) {
-        memcpy(&part, text, sizeof part);
-        hash = hash_pair(hash, part);
-    }
-    part = 0;
-    memcpy(&part, text, size);
-    return hash_map_tag(hash_pair(hash, part));
-}
 
 static struct intern_string **find(const struct intern *strings, uint32_t hash, const char *text)
 {
@@ -65,7 +52,7 @@ static struct intern_string *find_or_add(struct intern *strings, const char *tex
         return NULL;
     }
     size_t size = strlen(text);
-    uint32_t hash = hash_of(text, size);
+    uint32_t hash = hash_map_tag(hash_bytes(text, size));
     struct intern_string **slot = find(strings, hash, text);
     if (!*slot) {
         *slot = malloc(sizeof(struct intern_string) + size + 1);
@@ -74,8 +61,8 @@ static struct intern_string *find_or_add(struct intern *strings, const char *tex
         }
         (*slot)->hash = hash;
         (*slot)->holders = 0;
+        (*slot)->number = strings->count++;
         memcpy((*slot)->text, text, size + 1);
-        strings->count++;
     }
     return *slot;
 }
@@ -88,6 +75,17 @@ const char *intern(struct intern *strings, const char *text)
     }
     string->holders = FOR_GOOD;
     return string->text;
+}
+
+const char *intern_utf8(struct intern *strings, const char *text)
+{
+    if (text_is_utf8(text)) {
+        return intern(strings, text);
+    }
+    char *mended = text_mended(text);
+    const char *kept = mended ? intern(strings, mended) : NULL;
+    free(mended);
+    return kept;
 }
 
 const char *intern_hold(struct intern *strings, const char *text)
@@ -117,13 +115,17 @@ static void take_out(struct intern *strings, uint32_t slot)
     }
 }
 
+static struct intern_string *string_of(const char *text)
+{
+    return (struct intern_string *)(text - offsetof(struct intern_string, text));
+}
+
 void intern_release(struct intern *strings, const char *text)
 {
     if (!text) {
         return;
     }
-    struct intern_string *string =
-        (struct intern_string *)(text - offsetof(struct intern_string, text));
+    struct intern_string *string = string_of(text);
     if (string->holders == FOR_GOOD || --string->holders > 0) {
         return;
     }
@@ -143,4 +145,29 @@ void intern_free(struct intern *strings)
     }
     free(strings->slots);
     *strings = (struct intern){0};
+}
+
+/* ---- By number ---- */
+
+uint32_t string_table_add(struct string_table *table, const char *text)
+{
+    const char *kept = intern_utf8(&table->strings, text ? text : "");
+    uint32_t number = kept ? string_of(kept)->number : 0;
+    if (kept && number < table->count) {
+        return number;
+    }
+    if (!kept || number > table->count ||
+        array_reserve(&table->list, number, &table->room, sizeof kept)) {
+        table->error = -ENOMEM;
+        return 0;
+    }
+    table->list[table->count++] = kept;
+    return number;
+}
+
+void string_table_free(struct string_table *table)
+{
+    free(table->list);
+    intern_free(&table->strings);
+    *table = (struct string_table){0};
 }

@@ -1,6 +1,7 @@
 #include "jdtool/compare/runs.h"
 
 #include "jdtool/base/tree.h"
+#include "jdtool/base/unique.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -46,20 +47,10 @@ static int name_of(struct runs *runs, const char *text, const char *file, uint32
     if (!kept || (file && !kept_file)) {
         return -ENOMEM;
     }
-    uint64_t hash = (uintptr_t)kept;
-    struct hash_map_cursor cursor = hash_map_start(&runs->name_map, hash);
-    while ((*id = hash_map_next(&runs->name_map, &cursor)) != HASH_MAP_NONE) {
-        if (runs->names[*id].text == kept) {
-            return 0;
-        }
-    }
-    if (array_reserve(&runs->names, runs->name_count, &runs->name_room, sizeof *runs->names) ||
-        hash_map_add(&runs->name_map, hash, runs->name_count)) {
-        return -ENOMEM;
-    }
-    *id = runs->name_count++;
-    runs->names[*id] = (struct runs_name){.text = kept, .file = kept_file};
-    return 0;
+    const struct runs_name made = {.text = kept, .file = kept_file};
+    *id = unique_add(&runs->names, &runs->name_count, &runs->name_room, sizeof made,
+                     &runs->name_map, &made, sizeof made.text);
+    return *id == HASH_MAP_NONE ? -ENOMEM : 0;
 }
 
 static int node_of(struct runs *runs, uint32_t parent, uint32_t name, uint32_t *id)

@@ -2,8 +2,7 @@
  * Collapsed stacks, a line for each: "thread;root;…;leaf COUNT". flamegraph.pl, inferno, speedscope
  * and many others read them.
  */
-#include "jdtool/base/array.h"
-#include "jdtool/base/hash_map.h"
+#include "jdtool/base/unique.h"
 #include "jdtool/exports/export.h"
 #include "jdtool/profile/frame_tree.h"
 
@@ -17,6 +16,8 @@ struct stack {
     uint32_t node;
     uint64_t value;
 };
+
+#define STACK_KEY (offsetof(struct stack, node) + sizeof(uint32_t))
 
 struct collapsed {
     struct packed_output *output;
@@ -132,21 +133,13 @@ static int add_up(struct collapsed *c, bool weights)
         struct stack stack = {
             .comm = c->profile->threads[sample->thread].comm,
             .node = sample->node == PROFILE_NONE ? PROFILE_NONE : c->tree.innermost[sample->node],
-            .value = weights ? sample->weight : sample->count,
         };
-        uint64_t hash = hash_pair((uintptr_t)stack.comm, stack.node);
-        struct hash_map_cursor cursor = hash_map_start(&map, hash);
-        uint32_t at;
-        while ((at = hash_map_next(&map, &cursor)) != HASH_MAP_NONE &&
-               (c->stacks[at].comm != stack.comm || c->stacks[at].node != stack.node)) {
-        }
+        uint32_t at =
+            unique_add(&c->stacks, &c->count, &c->room, sizeof stack, &map, &stack, STACK_KEY);
         if (at != HASH_MAP_NONE) {
-            c->stacks[at].value += stack.value;
-        } else if (array_reserve(&c->stacks, c->count, &c->room, sizeof *c->stacks) ||
-                   hash_map_add(&map, hash, c->count)) {
-            err = -ENOMEM;
+            c->stacks[at].value += weights ? sample->weight : sample->count;
         } else {
-            c->stacks[c->count++] = stack;
+            err = -ENOMEM;
         }
     }
     hash_map_free(&map);

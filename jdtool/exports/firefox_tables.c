@@ -2,7 +2,7 @@
 #include "jdtool/exports/firefox_tables.h"
 
 #include "format/fnv1a.h"
-#include "jdtool/base/array.h"
+#include "jdtool/base/unique.h"
 #include "jdtool/resolve/source_texts.h"
 
 #include <errno.h>
@@ -103,33 +103,18 @@ static int find_symbol(struct firefox *f, struct hash_map *map, uint32_t id)
     struct firefox_symbol symbol = {0};
     f->symbols[id] = PROFILE_NONE;
     if (location->code) {
-        symbol =
-            (struct firefox_symbol){location->module->id, location, location->code->module_address,
-                                    location->code->size, location->code->symbol};
+        symbol = (struct firefox_symbol){location->code->module_address, location->module->id,
+                                         location, location->code->size, location->code->symbol};
     } else if (method && location->module && method->module == location->module && method->size) {
-        symbol = (struct firefox_symbol){location->module->id, location, method->address,
+        symbol = (struct firefox_symbol){method->address, location->module->id, location,
                                          method->size, method->name};
     }
     if (!symbol.name || address_in(f, location, symbol.address) < 0) {
         return 0;
     }
-    uint64_t hash = hash_pair(symbol.module, symbol.address);
-    struct hash_map_cursor cursor = hash_map_start(map, hash);
-    uint32_t at;
-    while ((at = hash_map_next(map, &cursor)) != HASH_MAP_NONE) {
-        if (f->symbol_list[at].module == symbol.module &&
-            f->symbol_list[at].address == symbol.address) {
-            f->symbols[id] = at;
-            return 0;
-        }
-    }
-    if (array_reserve(&f->symbol_list, f->symbol_count, &f->symbol_room, sizeof *f->symbol_list) ||
-        hash_map_add(map, hash, f->symbol_count)) {
-        return -ENOMEM;
-    }
-    f->symbols[id] = f->symbol_count;
-    f->symbol_list[f->symbol_count++] = symbol;
-    return 0;
+    f->symbols[id] = unique_add(&f->symbol_list, &f->symbol_count, &f->symbol_room, sizeof symbol,
+                                map, &symbol, offsetof(struct firefox_symbol, module) + 4);
+    return f->symbols[id] == HASH_MAP_NONE ? -ENOMEM : 0;
 }
 
 int firefox_prepare(struct firefox *f)

@@ -2,15 +2,16 @@
 #ifndef JD_TOOL_FIREFOX_TABLES_H
 #define JD_TOOL_FIREFOX_TABLES_H
 
+#include "jdtool/base/intern.h"
 #include "jdtool/base/json_writer.h"
 #include "jdtool/exports/export.h"
 #include "jdtool/profile/code_addresses.h"
-#include "jdtool/profile/string_table.h"
 
 struct firefox_symbol {
+    uint64_t address;                        /* this and its module are its key */
     uint32_t module;                         /* its id */
     const struct profile_location *location; /* the first one in it */
-    uint64_t address, size;
+    uint64_t size;
     const char *name;
 };
 

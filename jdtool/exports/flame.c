@@ -14,10 +14,10 @@
  */
 #include "jdtool/exports/export.h"
 
+#include "jdtool/base/intern.h"
 #include "jdtool/profile/frame_tree.h"
 #include "jdtool/profile/profile.h"
 #include "jdtool/profile/profile_json.h"
-#include "jdtool/profile/string_table.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #define JD_TOOL_JFR_TYPES_H
 
 #include "jdtool/base/bytes.h"
-#include "jdtool/profile/string_table.h"
+#include "jdtool/base/intern.h"
 
 enum jfr_type {
     /* 0 and 1 are the format's own: metadata and checkpoints. */

@@ -5,13 +5,13 @@
  * sends it, all else weights beside them.
  */
 #include "format/fnv1a.h"
-#include "jdtool/base/array.h"
+#include "jdtool/base/intern.h"
 #include "jdtool/base/json_writer.h"
 #include "jdtool/base/protobuf.h"
 #include "jdtool/base/text.h"
+#include "jdtool/base/unique.h"
 #include "jdtool/exports/export.h"
 #include "jdtool/profile/code_addresses.h"
-#include "jdtool/profile/string_table.h"
 #include "jdtool/profile/thread_labels.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@
 
 /* One of the two is set. */
 struct message_writer {
-    struct protobuf *protobuf;
+    struct bytes *protobuf;
     struct json_writer *json;
 };
 
@@ -150,7 +150,7 @@ static size_t message_packed(struct message_writer *writer, uint32_t field, cons
 static void message_packed_uint32(struct message_writer *writer, uint32_t value)
 {
     if (writer->protobuf) {
-        protobuf_packed_uint(writer->protobuf, value);
+        bytes_uleb(writer->protobuf, value);
     } else {
         json_uint(writer->json, NULL, value);
     }
@@ -159,7 +159,7 @@ static void message_packed_uint32(struct message_writer *writer, uint32_t value)
 static void message_packed_uint64(struct message_writer *writer, uint64_t value)
 {
     if (writer->protobuf) {
-        protobuf_packed_uint(writer->protobuf, value);
+        bytes_uleb(writer->protobuf, value);
     } else {
         json_uint64(writer->json, NULL, value);
     }
@@ -168,7 +168,7 @@ static void message_packed_uint64(struct message_writer *writer, uint64_t value)
 static void message_packed_fixed64(struct message_writer *writer, uint64_t value)
 {
     if (writer->protobuf) {
-        protobuf_packed_fixed64(writer->protobuf, value);
+        bytes_u64(writer->protobuf, value);
     } else {
         json_uint64(writer->json, NULL, value);
     }
@@ -187,16 +187,18 @@ static void message_packed_end(struct message_writer *writer, size_t begun)
 
 /* Of a sample, a location or a mapping; text or, where that is NULL, a number. */
 struct otlp_attribute {
-    uint32_t key; /* number of its string */
     const char *text;
     uint64_t number;
+    uint32_t key; /* number of its string */
 };
+
+#define ATTRIBUTE_KEY (offsetof(struct otlp_attribute, key) + sizeof(uint32_t))
 
 struct otlp {
     const struct profile *profile;
     const struct export_settings *settings;
     struct message_writer writer;
-    struct protobuf message; /* what writer writes into: the one */
+    struct bytes message;    /* what writer writes into: the one */
     struct json_writer json; /* or the other */
     struct string_table strings;
     struct otlp_attribute *attributes; /* [0] is the empty one, as in all tables */
@@ -217,24 +219,13 @@ static uint32_t otlp_attribute(struct otlp *o, const char *key, const char *text
     if (text) {
         made.text = intern(&o->texts, text);
     }
-    uint64_t hash = hash_pair(hash_pair(made.key, (uintptr_t)made.text), number);
-    struct hash_map_cursor cursor = hash_map_start(&o->attribute_map, hash);
-    uint32_t at;
-    while ((at = hash_map_next(&o->attribute_map, &cursor)) != HASH_MAP_NONE) {
-        const struct otlp_attribute *known = &o->attributes[at];
-        if (known->key == made.key && known->text == made.text && known->number == number) {
-            return at;
-        }
-    }
-    if ((text && !made.text) ||
-        array_reserve(&o->attributes, o->attribute_count, &o->attribute_room,
-                      sizeof *o->attributes) ||
-        hash_map_add(&o->attribute_map, hash, o->attribute_count)) {
+    uint32_t at = unique_add(&o->attributes, &o->attribute_count, &o->attribute_room, sizeof made,
+                             &o->attribute_map, &made, ATTRIBUTE_KEY);
+    if ((text && !made.text) || at == HASH_MAP_NONE) {
         o->error = -ENOMEM;
         return 0;
     }
-    o->attributes[o->attribute_count] = made;
-    return o->attribute_count++;
+    return at;
 }
 
 /* The number of a stack in the table; PROFILE_NONE has 0. */
@@ -676,12 +667,12 @@ static int put_all(struct otlp *o)
     put_request(o, order);
     free(order);
     int err = o->error ? o->error : o->strings.error;
-    return err ? err : o->message.error;
+    return err || !o->message.failed ? err : -ENOMEM;
 }
 
 static void release(struct otlp *o)
 {
-    protobuf_free(&o->message);
+    bytes_free(&o->message);
     string_table_free(&o->strings);
     hash_map_free(&o->attribute_map);
     intern_free(&o->texts);
@@ -697,7 +688,7 @@ static int write_otlp(const struct profile *profile, const struct export_setting
     struct otlp o = {.profile = profile, .settings = settings};
     o.writer.protobuf = &o.message;
     int err = put_all(&o);
-    packed_output_put(output, o.message.bytes, o.message.size);
+    packed_output_put(output, o.message.at, o.message.size);
     release(&o);
     return err;
 }

@@ -5,10 +5,10 @@
  * A location is one machine address with all its inlined methods. Addresses are those of the
  * module, so that they are the same in every process; each module is mapped at 0.
  */
+#include "jdtool/base/intern.h"
 #include "jdtool/base/protobuf.h"
 #include "jdtool/exports/export.h"
 #include "jdtool/profile/code_addresses.h"
-#include "jdtool/profile/string_table.h"
 #include "jdtool/profile/thread_labels.h"
 
 #include <errno.h>
@@ -35,17 +35,17 @@ struct pprof {
     const struct profile *profile;
     const struct export_settings *settings;
     struct packed_output *output;
-    struct protobuf message;
+    struct bytes message;
     struct string_table strings;
-    uint32_t *mapping_ids;  /* by module id; 0: none */
-    struct protobuf labels; /* of each thread, one behind the other */
-    size_t *label_ends;     /* by thread: where its own end */
+    uint32_t *mapping_ids; /* by module id; 0: none */
+    struct bytes labels;   /* of each thread, one behind the other */
+    size_t *label_ends;    /* by thread: where its own end */
 };
 
 /* What is complete leaves the buffer. */
 static void flush(struct pprof *p)
 {
-    packed_output_put(p->output, p->message.bytes, p->message.size);
+    packed_output_put(p->output, p->message.at, p->message.size);
     p->message.size = 0;
 }
 
@@ -122,7 +122,7 @@ static int make_labels(struct pprof *p)
         }
         p->label_ends[i] = p->labels.size;
     }
-    return p->label_ends ? p->labels.error : -ENOMEM;
+    return p->label_ends && !p->labels.failed ? 0 : -ENOMEM;
 }
 
 static void put_sample(struct pprof *p, const struct profile_sample *sample)
@@ -132,18 +132,18 @@ static void put_sample(struct pprof *p, const struct profile_sample *sample)
     size_t begun = protobuf_begin(&p->message, PROFILE_SAMPLE);
     size_t list = protobuf_begin(&p->message, 1);
     for (uint32_t at = sample->node; at != PROFILE_NONE; at = profile->nodes[at].parent) {
-        protobuf_packed_uint(&p->message, (uint64_t)profile->nodes[at].location + 1);
+        bytes_uleb(&p->message, (uint64_t)profile->nodes[at].location + 1);
     }
     protobuf_end(&p->message, list);
     list = protobuf_begin(&p->message, 2);
-    protobuf_packed_uint(&p->message, sample->count);
+    bytes_uleb(&p->message, sample->count);
     for (uint32_t i = 0; i < profile->recording->event_count; i++) {
-        protobuf_packed_uint(&p->message, i == sample->event ? sample->weight : 0);
+        bytes_uleb(&p->message, i == sample->event ? sample->weight : 0);
     }
     protobuf_end(&p->message, list);
     if (p->label_ends[sample->thread] >
         labels) { /* none at all: there are no bytes to point into */
-        protobuf_raw(&p->message, p->labels.bytes + labels, p->label_ends[sample->thread] - labels);
+        bytes_put(&p->message, p->labels.at + labels, p->label_ends[sample->thread] - labels);
     }
     protobuf_end(&p->message, begun);
 }
@@ -220,7 +220,7 @@ static void put_comment(struct pprof *p, const char *what, const char *text)
         char comment[4096];
         snprintf(comment, sizeof comment, "%s: %s", what, text);
         size_t begun = protobuf_begin(&p->message, PROFILE_COMMENT);
-        protobuf_packed_uint(&p->message, string_table_add(&p->strings, comment));
+        bytes_uleb(&p->message, string_table_add(&p->strings, comment));
         protobuf_end(&p->message, begun);
     }
 }
@@ -263,7 +263,7 @@ static int put_all(struct pprof *p)
         flush(p);
     }
     put_strings(p);
-    err = err ? err : p->message.error;
+    err = err || !p->message.failed ? err : -ENOMEM;
     return err ? err : p->strings.error;
 }
 
@@ -272,9 +272,9 @@ static int write_pprof(const struct profile *profile, const struct export_settin
 {
     struct pprof p = {.profile = profile, .settings = settings, .output = output};
     int err = put_all(&p);
-    protobuf_free(&p.message);
+    bytes_free(&p.message);
     string_table_free(&p.strings);
-    protobuf_free(&p.labels);
+    bytes_free(&p.labels);
     free(p.label_ends);
     free(p.mapping_ids);
     return err;

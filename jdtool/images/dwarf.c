@@ -12,9 +12,8 @@
  */
 #include "jdtool/images/dwarf.h"
 
-#include "jdtool/base/array.h"
-#include "jdtool/base/hash_map.h"
 #include "jdtool/base/intern.h"
+#include "jdtool/base/unique.h"
 
 #include <dwarf.h>
 #include <errno.h>
@@ -124,22 +123,13 @@ struct dwarf {
 static uint32_t dwarf_enter(struct dwarf *dwarf, struct dwarf_table *table, uint64_t key,
                             uint32_t fresh, bool *is_new)
 {
-    struct hash_map_cursor cursor = hash_map_start(&table->map, key);
-    uint32_t at;
-    *is_new = false;
-    while ((at = hash_map_next(&table->map, &cursor)) != HASH_MAP_NONE) {
-        if (table->entries[at].key == key) {
-            return table->entries[at].value;
-        }
-    }
-    *is_new = true;
-    if (array_reserve(&table->entries, table->count, &table->room, sizeof *table->entries) < 0 ||
-        hash_map_add(&table->map, key, table->count) < 0) {
-        dwarf->failed = true;
-        return fresh;
-    }
-    table->entries[table->count++] = (struct dwarf_entry){key, fresh};
-    return fresh;
+    const struct dwarf_entry made = {key, fresh};
+    uint32_t count = table->count;
+    uint32_t at = unique_add(&table->entries, &table->count, &table->room, sizeof made, &table->map,
+                             &made, sizeof made.key);
+    *is_new = at == count || at == HASH_MAP_NONE;
+    dwarf->failed |= at == HASH_MAP_NONE;
+    return *is_new ? fresh : table->entries[at].value;
 }
 
 /* ---- Tables of files and line programs: .debug_line ---- */

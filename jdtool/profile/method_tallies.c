@@ -1,9 +1,8 @@
 #include "jdtool/profile/method_tallies.h"
 
-#include "jdtool/base/array.h"
+#include "jdtool/base/unique.h"
 
 #include <errno.h>
-#include <string.h>
 
 static uint64_t *weights_of(const struct method_tallies *r, const struct tallies *tallies,
                             uint32_t id)
@@ -15,24 +14,13 @@ static uint64_t *weights_of(const struct method_tallies *r, const struct tallies
 static struct tally *tally_of(const struct method_tallies *r, struct tallies *tallies,
                               uint32_t function, uint32_t what)
 {
-    uint64_t hash = (uint64_t)function << 32 | what;
-    struct hash_map_cursor cursor = hash_map_start(&tallies->map, hash);
-    uint32_t id;
-    while (tallies->list && (id = hash_map_next(&tallies->map, &cursor)) != HASH_MAP_NONE) {
-        if (tallies->list[id].function == function && tallies->list[id].what == what) {
-            return &tallies->list[id];
-        }
-    }
-    if (array_reserve(&tallies->list, tallies->count, &tallies->room, sizeof *tallies->list) ||
-        array_reserve(&tallies->weights, tallies->count, &tallies->weights_room,
-                      2 * (size_t)r->events * sizeof *tallies->weights) ||
-        hash_map_add(&tallies->map, hash, tallies->count)) {
-        return NULL;
-    }
-    id = tallies->count++;
-    tallies->list[id] = (struct tally){.function = function, .what = what, .stamp = PROFILE_NONE};
-    memset(weights_of(r, tallies, id), 0, 2 * (size_t)r->events * sizeof *tallies->weights);
-    return &tallies->list[id];
+    const struct tally made = {.function = function, .what = what, .stamp = PROFILE_NONE};
+    uint32_t id = unique_add(&tallies->list, &tallies->count, &tallies->room, sizeof made,
+                             &tallies->map, &made, TALLY_KEY);
+    bool failed =
+        id == HASH_MAP_NONE || array_reach(&tallies->weights, id, &tallies->weights_room,
+                                           2 * (size_t)r->events * sizeof *tallies->weights);
+    return failed ? NULL : &tallies->list[id];
 }
 
 static int count(const struct method_tallies *r, struct tallies *tallies, uint32_t function,

@@ -10,11 +10,13 @@
 #include "jdtool/profile/profile.h"
 
 struct tally {
-    uint32_t function;
-    uint32_t what;  /* see struct method_tallies */
-    uint32_t stamp; /* the last sample that was counted, so that it counts once */
+    uint32_t function; /* this and what it is are its key */
+    uint32_t what;     /* see struct method_tallies */
+    uint32_t stamp;    /* the last sample that was counted, so that it counts once */
     uint32_t self_samples, total_samples;
 };
+
+#define TALLY_KEY (2 * sizeof(uint32_t))
 
 /* Tallies of one sort, with weights by event behind one another: selfs, then totals. */
 struct tallies {

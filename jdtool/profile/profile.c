@@ -1,11 +1,9 @@
 #include "jdtool/profile/profile.h"
 
-#include "jdtool/base/array.h"
-#include "jdtool/base/hash_map.h"
 #include "jdtool/base/intern.h"
 #include "jdtool/base/message.h"
-#include "jdtool/base/text.h"
 #include "jdtool/base/tree.h"
+#include "jdtool/base/unique.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -42,19 +40,10 @@ struct profile_private {
 
 /* ---- Functions ---- */
 
-/*
- * The text, kept once; what is no UTF-8 in it becomes U+FFFD, which all formats demand. NULL: no
- * memory.
- */
+/* The text, kept once. NULL: no memory. */
 static const char *profile_text(struct profile *profile, const char *text)
 {
-    if (text_is_utf8(text)) {
-        return intern(&profile->private->strings, text);
-    }
-    char *mended = text_mended(text);
-    const char *kept = mended ? intern(&profile->private->strings, mended) : NULL;
-    free(mended);
-    return kept;
+    return intern_utf8(&profile->private->strings, text);
 }
 
 /* The ELF file, or the kernel, that a function is of. NULL: a JVM's code, or unknown. */
@@ -197,20 +186,9 @@ static int code_of(struct profile *profile, const struct resolved_code *code, ui
     if (!code) {
         return 0;
     }
-    struct hash_map_cursor cursor = hash_map_start(&private->codes, (uintptr_t)code);
-    while ((*id = hash_map_next(&private->codes, &cursor)) != HASH_MAP_NONE) {
-        if (profile->codes[*id] == code) {
-            return 0;
-        }
-    }
-    if (array_reserve(&profile->codes, profile->code_count, &private->code_room,
-                      sizeof(struct resolved_code *)) ||
-        hash_map_add(&private->codes, (uintptr_t)code, profile->code_count)) {
-        return -ENOMEM;
-    }
-    *id = profile->code_count++;
-    profile->codes[*id] = code;
-    return note_module(profile, code->module);
+    *id = unique_add((void *)&profile->codes, &profile->code_count, &private->code_room,
+                     sizeof code, &private->codes, &code, sizeof code);
+    return *id == HASH_MAP_NONE ? -ENOMEM : note_module(profile, code->module);
 }
 
 static uint64_t location_hash(const struct profile_location *location,
@@ -451,44 +429,23 @@ const char *profile_module_name(const struct module *module)
 static int track_of(struct profile *profile, uint32_t pid, uint32_t tid, uint32_t *id)
 {
     struct profile_private *private = profile->private;
-    uint64_t hash = (uint64_t)pid << 32 | tid;
-    struct hash_map_cursor cursor = hash_map_start(&private->tracks, hash);
-    while ((*id = hash_map_next(&private->tracks, &cursor)) != HASH_MAP_NONE) {
-        if (profile->tracks[*id].pid == pid && profile->tracks[*id].tid == tid) {
-            return 0;
-        }
-    }
-    if (array_reserve(&profile->tracks, profile->track_count, &private->track_room,
-                      sizeof *profile->tracks) ||
-        hash_map_add(&private->tracks, hash, profile->track_count)) {
-        return -ENOMEM;
-    }
-    *id = profile->track_count++;
-    profile->tracks[*id] = (struct profile_track){.pid = pid, .tid = tid, .thread = PROFILE_NONE};
-    return 0;
+    const struct profile_track made = {.pid = pid, .tid = tid, .thread = PROFILE_NONE};
+    *id = unique_add(&profile->tracks, &profile->track_count, &private->track_room, sizeof made,
+                     &private->tracks, &made, offsetof(struct profile_track, thread));
+    return *id == HASH_MAP_NONE ? -ENOMEM : 0;
 }
 
 /* A thread under all that is told of it, made where there is none. */
 static int intern_thread(struct profile_thread **list, uint32_t *count, uint32_t *room,
                          struct hash_map *map, const struct profile_thread *thread, uint32_t *id)
 {
-    uint64_t hash = hash_pair(hash_pair(thread->track, (uintptr_t)thread->comm),
-                              hash_pair(thread->virtual_id, (uintptr_t)thread->labels));
-    struct hash_map_cursor cursor = hash_map_start(map, hash);
-    while ((*id = hash_map_next(map, &cursor)) != HASH_MAP_NONE) {
-        struct profile_thread *known = &(*list)[*id];
-        if (known->track == thread->track && known->comm == thread->comm &&
-            known->virtual_id == thread->virtual_id && known->labels == thread->labels) {
-            known->process_name = thread->process_name; /* the last one it had */
-            known->virtual_name = thread->virtual_name;
-            return 0;
-        }
-    }
-    if (array_reserve(list, *count, room, sizeof **list) || hash_map_add(map, hash, *count)) {
+    *id = unique_add(list, count, room, sizeof **list, map, thread,
+                     offsetof(struct profile_thread, virtual_name));
+    if (*id == HASH_MAP_NONE) {
         return -ENOMEM;
     }
-    *id = (*count)++;
-    (*list)[*id] = *thread;
+    (*list)[*id].process_name = thread->process_name; /* the last one it had */
+    (*list)[*id].virtual_name = thread->virtual_name;
     return 0;
 }
 
@@ -560,24 +517,14 @@ int profile_intern_thread(struct profile *profile, const struct resolved_thread 
 static int merge_sample(struct profile *profile, struct hash_map *map, uint32_t *room,
                         const struct profile_sample *sample)
 {
-    uint64_t hash = hash_pair((uint64_t)sample->thread << 32 | sample->node, sample->event);
-    struct hash_map_cursor cursor = hash_map_start(map, hash);
-    uint32_t id;
-    while ((id = hash_map_next(map, &cursor)) != HASH_MAP_NONE) {
-        struct profile_sample *known = &profile->samples[id];
-        if (known->node == sample->node && known->thread == sample->thread &&
-            known->event == sample->event) {
-            known->weight += sample->weight;
-            known->count += sample->count;
-            return 0;
-        }
+    uint32_t count = profile->sample_count;
+    uint32_t id = unique_add(&profile->samples, &profile->sample_count, room, sizeof *sample, map,
+                             sample, offsetof(struct profile_sample, count));
+    if (id < count) {
+        profile->samples[id].weight += sample->weight;
+        profile->samples[id].count += sample->count;
     }
-    if (array_reserve(&profile->samples, profile->sample_count, room, sizeof *profile->samples) ||
-        hash_map_add(map, hash, profile->sample_count)) {
-        return -ENOMEM;
-    }
-    profile->samples[profile->sample_count++] = *sample;
-    return 0;
+    return id == HASH_MAP_NONE ? -ENOMEM : 0;
 }
 
 int profile_intern(struct profile *profile, const struct resolved_sample *sample,

@@ -58,12 +58,12 @@ struct profile_node {
 struct profile_thread {
     uint32_t pid, tid;
     const char *comm;
+    const char *labels;       /* lines of "key=value"; "": none */
+    uint64_t virtual_id;      /* 0: none. So far its key */
+    const char *virtual_name; /* "": none, or it has none */
     const char *process_name;
     uint32_t track;
-    uint32_t plain;           /* itself without identity: index into plain_threads */
-    uint64_t virtual_id;      /* 0: none */
-    const char *virtual_name; /* "": none, or it has none */
-    const char *labels;       /* lines of "key=value"; "": none */
+    uint32_t plain; /* itself without identity: index into plain_threads */
 };
 
 struct profile_track {
@@ -72,12 +72,12 @@ struct profile_track {
 };
 
 struct profile_sample {
-    uint64_t time;   /* on the recording's clock; the first of them where several are one */
-    uint64_t weight; /* of all of them together */
-    uint32_t count;  /* 1 in a profile that keeps times */
-    uint32_t node;   /* PROFILE_NONE: without a stack */
+    uint32_t node; /* PROFILE_NONE: without a stack */
     uint32_t thread;
     uint32_t event;
+    uint32_t count;  /* 1 in a profile that keeps times */
+    uint64_t time;   /* on the recording's clock; the first of them where several are one */
+    uint64_t weight; /* of all of them together */
 };
 
 /* See struct resolved_mark. */

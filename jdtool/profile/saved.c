@@ -1,10 +1,10 @@
 #include "jdtool/profile/saved.h"
 
 #include "jdtool/base/array.h"
+#include "jdtool/base/intern.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/packed_output.h"
 #include "jdtool/profile/saved_format.h"
-#include "jdtool/profile/string_table.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* The stack of a sample, and how it ends. */
-#include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
+#include "jdtool/base/unique.h"
 #include "jdtool/resolve/resolver_private.h"
 #include "jdtool/unwind/unwind.h"
 
@@ -303,12 +303,12 @@ static const struct resolved_method *interpreted_method(struct resolver *resolve
                                                         const struct method_detail *detail,
                                                         const struct module *module)
 {
-    struct hash_map_cursor cursor = hash_map_start(&resolver->by_detail, (uintptr_t)detail);
-    uint32_t at;
-    while ((at = hash_map_next(&resolver->by_detail, &cursor)) != HASH_MAP_NONE) {
-        if (resolver->interpreted[at].detail == detail) {
-            return resolver->interpreted[at].method;
-        }
+    const struct interpreted wanted = {.detail = detail};
+    uint32_t at = unique_add(&resolver->interpreted, &resolver->interpreted_count,
+                             &resolver->interpreted_room, sizeof wanted, &resolver->by_detail,
+                             &wanted, sizeof wanted.detail);
+    if (at != HASH_MAP_NONE && resolver->interpreted[at].method) {
+        return resolver->interpreted[at].method;
     }
     struct method_facts facts = {.kind = RESOLVED_INTERPRETED,
                                  .name = detail->name,
@@ -316,14 +316,11 @@ static const struct resolved_method *interpreted_method(struct resolver *resolve
                                  .first_line = detail->line_count ? detail->lines[0].line : 0,
                                  .module = module};
     const struct resolved_method *method = methods_of(resolver->methods, &facts);
-    if (!method ||
-        array_reserve(&resolver->interpreted, resolver->interpreted_count,
-                      &resolver->interpreted_room, sizeof *resolver->interpreted) ||
-        hash_map_add(&resolver->by_detail, (uintptr_t)detail, resolver->interpreted_count)) {
+    if (!method || at == HASH_MAP_NONE) {
         resolver->failed = true;
         return NULL;
     }
-    resolver->interpreted[resolver->interpreted_count++] = (struct interpreted){detail, method};
+    resolver->interpreted[at].method = method;
     return method;
 }
 

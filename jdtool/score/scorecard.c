@@ -1,6 +1,5 @@
-#include "jdtool/base/array.h"
-#include "jdtool/base/hash_map.h"
 #include "jdtool/base/message.h"
+#include "jdtool/base/unique.h"
 #include "jdtool/perf/perf_data.h"
 #include "jdtool/score/scorecard_private.h"
 
@@ -63,34 +62,30 @@ static bool is_named_interpreted(const struct resolved_frame *frame)
 
 const struct scorecard_process *scorecard_process(const struct scorecard *scorecard, uint32_t pid)
 {
-    struct hash_map_cursor cursor = hash_map_start(&scorecard->by_pid, pid);
-    uint32_t at;
-    while ((at = hash_map_next(&scorecard->by_pid, &cursor)) != HASH_MAP_NONE) {
-        if (scorecard->processes[at].pid == pid) {
-            return &scorecard->processes[at];
-        }
-    }
-    return NULL;
+    uint32_t at = unique_find(scorecard->processes, sizeof *scorecard->processes,
+                              &scorecard->by_pid, &pid, sizeof pid);
+    return at == HASH_MAP_NONE ? NULL : &scorecard->processes[at];
 }
 
 /* That of a sample's process; NULL: no memory. The last there is room for is that of all others. */
 static struct scorecard_process *process_of(struct scorecard *scorecard,
                                             const struct resolved_thread *thread)
 {
+    const struct scorecard_process made = {.pid = thread->pid};
     struct scorecard_process *found =
-        (struct scorecard_process *)scorecard_process(scorecard, thread->pid);
+        (struct scorecard_process *)scorecard_process(scorecard, made.pid);
     if (!found && scorecard->process_count >= SCORECARD_PROCESSES_MAX) {
         found = &scorecard->processes[SCORECARD_PROCESSES_MAX - 1];
     }
     if (!found) {
-        if (array_reserve(&scorecard->processes, scorecard->process_count, &scorecard->process_room,
-                          sizeof *scorecard->processes) < 0 ||
-            hash_map_add(&scorecard->by_pid, thread->pid, scorecard->process_count) < 0) {
+        uint32_t at =
+            unique_add(&scorecard->processes, &scorecard->process_count, &scorecard->process_room,
+                       sizeof made, &scorecard->by_pid, &made, sizeof made.pid);
+        if (at == HASH_MAP_NONE) {
             (void)no_memory();
             return NULL;
         }
-        found = &scorecard->processes[scorecard->process_count++];
-        *found = (struct scorecard_process){.pid = thread->pid};
+        found = &scorecard->processes[at];
     }
     found->is_jvm |= thread->is_jvm;
     return found;

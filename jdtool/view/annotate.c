@@ -1,7 +1,6 @@
 #include "jdtool/view/annotate.h"
 
-#include "jdtool/base/array.h"
-#include "jdtool/base/hash_map.h"
+#include "jdtool/base/unique.h"
 #include "jdtool/jitdump/code_index.h"
 #include "jdtool/jitdump/safepoint_lines.h"
 #include "jdtool/resolve/source_texts.h"
@@ -35,20 +34,10 @@ static int find_code(struct annotation *a, const struct profile_location *locati
 static int find_place(struct annotation *a, struct hash_map *map, uint32_t code, uint64_t offset,
                       uint32_t *id)
 {
-    uint64_t hash = hash_pair(code, offset);
-    struct hash_map_cursor cursor = hash_map_start(map, hash);
-    while ((*id = hash_map_next(map, &cursor)) != HASH_MAP_NONE) {
-        if (a->places[*id].code == code && a->places[*id].offset == offset) {
-            return 0;
-        }
-    }
-    if (array_reserve(&a->places, a->place_count, &a->place_room, sizeof *a->places) ||
-        hash_map_add(map, hash, a->place_count)) {
-        return -ENOMEM;
-    }
-    *id = a->place_count++;
-    a->places[*id] = (struct annotated_place){.code = code, .offset = offset};
-    return 0;
+    const struct annotated_place made = {.offset = offset, .code = code};
+    *id = unique_add(&a->places, &a->place_count, &a->place_room, sizeof made, map, &made,
+                     offsetof(struct annotated_place, code) + sizeof code);
+    return *id == HASH_MAP_NONE ? -ENOMEM : 0;
 }
 
 /* The code and place of a sample's own address; *place PROFILE_NONE: it is in no generated code. */

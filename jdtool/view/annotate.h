@@ -17,8 +17,8 @@ struct annotated_code {
 
 /* A place in it that was sampled. */
 struct annotated_place {
-    uint32_t code; /* index into the codes */
-    uint64_t offset;
+    uint64_t offset;   /* this and its code are its key */
+    uint32_t code;     /* index into the codes */
     uint64_t *weights; /* by event */
 };
 

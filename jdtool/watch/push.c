@@ -41,7 +41,7 @@ static uint8_t *make_otlp(const struct labels *labels, const uint8_t *profile, s
 
 /* ---- Pyroscope ---- */
 
-static void put_label(struct protobuf *message, const char *name, const char *value)
+static void put_label(struct bytes *message, const char *name, const char *value)
 {
     size_t begun = protobuf_begin(message, 1);
     protobuf_bytes(message, 1, name, strlen(name));
@@ -64,7 +64,7 @@ static void make_uuid(char text[40])
 static uint8_t *make_pyroscope(const struct labels *labels, const uint8_t *profile, size_t size,
                                size_t *made)
 {
-    struct protobuf message = {0};
+    struct bytes message = {0};
     char id[40];
     make_uuid(id);
     size_t series = protobuf_begin(&message, 1);
@@ -77,12 +77,12 @@ static uint8_t *make_pyroscope(const struct labels *labels, const uint8_t *profi
     protobuf_bytes(&message, 2, id, strlen(id));
     protobuf_end(&message, sample);
     protobuf_end(&message, series);
-    if (message.error) {
-        protobuf_free(&message);
+    if (message.failed) {
+        bytes_free(&message);
         return NULL;
     }
     *made = message.size;
-    return message.bytes;
+    return message.at;
 }
 
 /* ---- Parca ---- */
