@@ -33,7 +33,7 @@ static struct code_index *make_index(void **state)
 /* The text of the code with a sample at each of two offsets. */
 static char *annotate(struct code_index *index, uint64_t first, uint64_t second)
 {
-    struct recorded_event event = {.name = "cycles"};
+    struct recorded_event event = {.name = "cycles", .unit = "count"};
     struct recording recording = {.arch = "x86_64", .events = &event, .event_count = 1};
     struct resolved_code code = {.address = ADDRESS,
                                  .module_address = ADDRESS,

@@ -45,6 +45,22 @@ static inline int array_reach(void *array_pointer, uint32_t index, uint32_t *roo
     return 0;
 }
 
+/* The numbers below `count` as `compare` sorts them, which is given pointers to two of them. The
+ * caller frees. NULL: no memory. */
+static inline uint32_t *array_sorted(uint32_t count,
+                                     int (*compare)(const void *a, const void *b, void *context),
+                                     const void *context)
+{
+    uint32_t *order = malloc(((size_t)count + 1) * sizeof *order);
+    for (uint32_t i = 0; order && i < count; i++) {
+        order[i] = i;
+    }
+    if (order) {
+        qsort_r(order, count, sizeof *order, compare, (void *)context);
+    }
+    return order;
+}
+
 /*
  * Sets `at` to the first of `count` sorted things that is not before what is looked for; `count`
  * when all are. is_before: whether the one at `at` is, an expression.

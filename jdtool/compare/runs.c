@@ -62,15 +62,14 @@ static int node_of(struct runs *runs, uint32_t parent, uint32_t name, uint32_t *
 
 static int event_of(struct runs *runs, const struct recorded_event *event, uint32_t *id)
 {
-    const char *name = event->name ? event->name : "event";
     for (*id = 0; *id < runs->event_count; (*id)++) {
-        if (strcmp(runs->events[*id].name, name) == 0) {
+        if (strcmp(runs->events[*id].name, event->name) == 0) {
             return 0;
         }
     }
     struct runs_event made = {
-        .name = intern(&runs->strings, name),
-        .unit = intern(&runs->strings, event->unit ? event->unit : "count"),
+        .name = intern(&runs->strings, event->name),
+        .unit = intern(&runs->strings, event->unit),
         .whole = calloc(runs->run_count, sizeof *made.whole),
         .from = calloc(runs->run_count, sizeof *made.from),
     };

@@ -84,7 +84,7 @@ void export_format_names(bool all, char *text, size_t size)
 
 void export_event_name(const struct recorded_event *event, char *text, size_t size)
 {
-    const char *name = event->name ? event->name : "event";
+    const char *name = event->name;
     if (strncmp(name, "cpu-clock", 9) == 0 || strncmp(name, "task-clock", 10) == 0) {
         name = "cpu";
     }
@@ -100,8 +100,7 @@ uint64_t export_event_period(const struct recorded_event *event)
     if (event->period) {
         return event->period;
     }
-    bool is_time = event->unit && strcmp(event->unit, "nanoseconds") == 0;
-    return is_time && event->frequency ? UINT64_C(1000000000) / event->frequency : 0;
+    return event_is_time(event) && event->frequency ? UINT64_C(1000000000) / event->frequency : 0;
 }
 
 void export_build_id(const struct module *module, char text[EXPORT_BUILD_ID_MAX])

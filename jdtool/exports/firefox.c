@@ -198,8 +198,7 @@ static void put_meta(struct json_writer *json, const struct profile *profile, ui
 {
     const struct recording *recording = profile->recording;
     uint64_t period = recording->event_count ? export_event_period(&recording->events[0]) : 0;
-    bool is_time = recording->event_count && recording->events[0].unit &&
-                   strcmp(recording->events[0].unit, "nanoseconds") == 0;
+    bool is_time = recording->event_count && event_is_time(&recording->events[0]);
 
     json_object(json, "meta");
     put_time(json, "interval", is_time && period ? period : 1000000);
@@ -278,10 +277,10 @@ static void put_weights(struct json_writer *json, const struct profile *profile,
                         const struct track_samples *track)
 {
     const struct recorded_event *event = &profile->recording->events[track->event];
-    bool is_time = event->unit && strcmp(event->unit, "nanoseconds") == 0;
+    bool is_time = event_is_time(event);
     bool is_each = event->period == 1 && event->frequency == 0;
     bool is_wait = is_each && is_time;
-    bool is_bytes = is_each && event->unit && strcmp(event->unit, "bytes") == 0;
+    bool is_bytes = is_each && event_is_bytes(event);
 
     json_text(json, "weightType", is_wait ? "tracing-ms" : is_bytes ? "bytes" : "samples");
     if (is_each) {
@@ -371,7 +370,7 @@ static void put_thread(struct firefox *f, const struct track_samples *track, boo
     json_array(json, "pausedRanges");
     json_end(json);
     snprintf(text, sizeof text, is_first_event ? "%s" : "%s (%s)",
-             thread->comm[0] ? thread->comm : "[unknown]", event ? event : "");
+             thread->comm[0] ? thread->comm : "[unknown]", event);
     json_text(json, "name", text);
     json_bool(json, "isMainThread", known->pid == known->tid && is_first_event);
     json_text(json, "processName", thread->process_name);

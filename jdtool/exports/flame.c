@@ -151,17 +151,6 @@ struct flame {
 
 /* ---- Preparing ---- */
 
-static int compare_samples(const void *a, const void *b, void *argument)
-{
-    const struct profile *profile = argument;
-    const struct profile_sample *first = &profile->samples[*(const uint32_t *)a];
-    const struct profile_sample *second = &profile->samples[*(const uint32_t *)b];
-    if (first->event != second->event) {
-        return first->event < second->event ? -1 : 1;
-    }
-    return first->time < second->time ? -1 : first->time > second->time;
-}
-
 /* Where a sample has no stack there is a node for that, the last one. */
 static uint32_t node_of(const struct flame *f, const struct profile_sample *sample)
 {
@@ -170,23 +159,20 @@ static uint32_t node_of(const struct flame *f, const struct profile_sample *samp
 
 static int prepare(struct flame *f)
 {
+    static const enum sample_key keys[] = {BY_EVENT, BY_TIME, BY_NUMBER};
     const struct profile *profile = f->profile;
     int err = frame_tree_make(profile, true, &f->tree);
     if (err) {
         return err;
     }
     size_t most = (size_t)f->tree.count + profile->sample_count + 2;
-    f->order = calloc(most, sizeof *f->order);
+    f->order = profile_order(profile, keys);
     f->lines = calloc((size_t)f->tree.count + 2, sizeof *f->lines);
     f->shares = calloc((size_t)f->tree.count + 2, sizeof *f->shares);
     f->numbers = calloc(most, sizeof *f->numbers);
     if (!f->order || !f->lines || !f->shares || !f->numbers) {
         return -ENOMEM;
     }
-    for (uint32_t i = 0; i < profile->sample_count; i++) {
-        f->order[i] = i;
-    }
-    qsort_r(f->order, profile->sample_count, sizeof *f->order, compare_samples, (void *)profile);
     for (uint32_t i = 1; i < profile->sample_count; i++) {
         const struct profile_sample *sample = &profile->samples[f->order[i]];
         const struct profile_sample *before = &profile->samples[f->order[i - 1]];
@@ -567,7 +553,7 @@ static void put_about(struct packed_output *output, const struct profile *profil
     for (uint32_t i = 0; i < recording->event_count; i++) {
         const struct recorded_event *event = &recording->events[i];
         packed_output_text(output, i ? ", " : "");
-        put_escaped(output, event->name ? event->name : "event");
+        put_escaped(output, event->name);
         if (event->frequency) {
             packed_output_printf(output, " at %llu Hz", (unsigned long long)event->frequency);
         }

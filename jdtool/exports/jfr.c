@@ -265,10 +265,10 @@ static int choose_kinds(struct jfr *j)
     for (uint32_t i = 0; i < recording->event_count; i++) {
         const struct recorded_event *event = &recording->events[i];
         struct jfr_event *kind = &j->kinds[i];
-        const char *name = event->name ? event->name : "event";
+        const char *name = event->name;
         *kind = (struct jfr_event){.type = JFR_EXECUTION_SAMPLE, .label = name};
-        kind->is_time = event->unit && strcmp(event->unit, "nanoseconds") == 0;
-        kind->is_bytes = event->unit && strcmp(event->unit, "bytes") == 0;
+        kind->is_time = event_is_time(event);
+        kind->is_bytes = event_is_bytes(event);
         for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
             if (strcmp(known[k].event, name) == 0) {
                 kind->type = known[k].type;
@@ -570,7 +570,7 @@ static void put_settings(struct jfr *j)
         uint64_t period = export_event_period(event);
         char text[48];
         put_setting(j, j->kinds[i].type, "enabled", "true");
-        put_setting(j, j->kinds[i].type, "event", event->name ? event->name : "event");
+        put_setting(j, j->kinds[i].type, "event", event->name);
         if (j->kinds[i].type == JFR_EXECUTION_SAMPLE && period && j->kinds[i].is_time) {
             snprintf(text, sizeof text, "%" PRIu64 " ns", period);
             put_setting(j, JFR_EXECUTION_SAMPLE, "period", text);

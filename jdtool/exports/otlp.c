@@ -419,27 +419,6 @@ static void otlp_put_dictionary(struct otlp *o)
 
 /* ---- Samples ---- */
 
-/* Equal stacks of a thread side by side, by time. */
-static int compare_samples(const void *a, const void *b, void *argument)
-{
-    const struct profile *profile = argument;
-    const struct profile_sample *first = &profile->samples[*(const uint32_t *)a];
-    const struct profile_sample *second = &profile->samples[*(const uint32_t *)b];
-    uint64_t keys[][2] = {
-        {profile->threads[first->thread].pid, profile->threads[second->thread].pid},
-        {first->event, second->event},
-        {first->thread, second->thread},
-        {first->node, second->node},
-        {first->time, second->time},
-    };
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        if (keys[i][0] != keys[i][1]) {
-            return keys[i][0] < keys[i][1] ? -1 : 1;
-        }
-    }
-    return 0;
-}
-
 static void put_value_type(struct otlp *o, uint32_t field, const char *name, const char *type,
                            const char *unit)
 {
@@ -520,7 +499,7 @@ static void put_profile(struct otlp *o, const uint32_t *order, uint32_t count)
     const struct profile *profile = o->profile;
     const struct profile_sample *first = &profile->samples[order[0]];
     const struct recorded_event *event = &profile->recording->events[first->event];
-    const char *unit = event->unit ? event->unit : "count";
+    const char *unit = event->unit;
     char name[64];
     export_event_name(event, name, sizeof name);
     bool is_clock = strcmp(name, "cpu") == 0;
@@ -647,7 +626,9 @@ static void put_request(struct otlp *o, const uint32_t *order)
 static int put_all(struct otlp *o)
 {
     const struct profile *profile = o->profile;
-    uint32_t *order = calloc((size_t)profile->sample_count + 1, sizeof *order);
+    static const enum sample_key keys[] = {BY_PROCESS, BY_EVENT, BY_THREAD,
+                                           BY_NODE,    BY_TIME,  BY_NUMBER};
+    uint32_t *order = profile_order(profile, keys);
     o->stack_of_node = calloc((size_t)profile->node_count + 1, sizeof *o->stack_of_node);
     if (!order || !o->stack_of_node ||
         array_reserve(&o->stacks, 0, &o->stack_room, sizeof *o->stacks) ||
@@ -660,10 +641,6 @@ static int put_all(struct otlp *o)
     o->attributes[0] = (struct otlp_attribute){0};
     o->stack_count = o->attribute_count = 1;
     string_table_add(&o->strings, "");
-    for (uint32_t i = 0; i < profile->sample_count; i++) {
-        order[i] = i;
-    }
-    qsort_r(order, profile->sample_count, sizeof *order, compare_samples, (void *)profile);
     put_request(o, order);
     free(order);
     int err = o->error ? o->error : o->strings.error;

@@ -65,14 +65,14 @@ static void put_sample_types(struct pprof *p)
     for (uint32_t i = 0; i < recording->event_count; i++) {
         const struct recorded_event *event = &recording->events[i];
         export_event_name(event, name, sizeof name);
-        put_value_type(p, PROFILE_SAMPLE_TYPE, name, event->unit ? event->unit : "count");
+        put_value_type(p, PROFILE_SAMPLE_TYPE, name, event->unit);
     }
     if (recording->event_count == 0) {
         return;
     }
     const struct recorded_event *first = &recording->events[0];
     export_event_name(first, name, sizeof name);
-    put_value_type(p, PROFILE_PERIOD_TYPE, name, first->unit ? first->unit : "count");
+    put_value_type(p, PROFILE_PERIOD_TYPE, name, first->unit);
     protobuf_uint(&p->message, PROFILE_PERIOD, export_event_period(first));
     protobuf_uint(&p->message, PROFILE_DEFAULT_SAMPLE_TYPE, string_table_add(&p->strings, name));
 }

@@ -455,14 +455,8 @@ static int compare(const void *a, const void *b, void *argument)
 
 static int put_regions(struct regions *r)
 {
-    uint32_t *order = calloc((size_t)r->count + 1, sizeof *order);
+    uint32_t *order = array_sorted(r->count, compare, r);
     int err = order ? 0 : -ENOMEM;
-    for (uint32_t i = 0; order && i < r->count; i++) {
-        order[i] = i;
-    }
-    if (order) {
-        qsort_r(order, r->count, sizeof *order, compare, r);
-    }
     json_array(&r->json, "regions");
     for (uint32_t i = 0; !err && i < r->count; i++) {
         err = put_region(r, order[i], i < SHOWN);

@@ -43,17 +43,18 @@ static void put_weights(struct report *r, const char *key, const uint64_t *weigh
 }
 
 struct orders {
-    uint32_t *methods, *lines, *callers, *forms;
-    uint32_t *first_line, *first_caller, *first_form;
+    struct tallies_order methods, lines, callers, forms;
 };
 
 static void put_method(struct report *r, const struct orders *orders, uint32_t id)
 {
     struct json_writer *json = &r->json;
     const struct method_tallies *t = &r->tallies;
-    const struct tally *tally = &t->methods.list[id];
-    const struct profile_function *function = &r->profile->functions[tally->function];
+    const struct tally *method = &t->methods.list[id];
+    const uint32_t number = method->function;
+    const struct profile_function *function = &r->profile->functions[number];
     const uint64_t *weights = method_tally_weights(t, &t->methods, id);
+    const struct tally *tally;
 
     json_object(json, NULL);
     json_text(json, "name", function->name);
@@ -61,9 +62,9 @@ static void put_method(struct report *r, const struct orders *orders, uint32_t i
     json_uint(json, "first_line", function->first_line);
     json_array(json, "kinds");
     uint32_t kinds = 0;
-    for (uint32_t i = orders->first_form[tally->function];
-         i < t->forms.count && t->forms.list[orders->forms[i]].function == tally->function; i++) {
-        kinds |= 1u << METHOD_FORM_KIND(t->forms.list[orders->forms[i]].what);
+    for (uint32_t i = orders->forms.first[number];
+         (tally = tally_at(&t->forms, &orders->forms, i, number)); i++) {
+        kinds |= 1u << METHOD_FORM_KIND(tally->what);
     }
     for (int kind = 0; kind < RESOLVED_KINDS; kind++) {
         if (kinds & 1u << kind) {
@@ -73,28 +74,26 @@ static void put_method(struct report *r, const struct orders *orders, uint32_t i
     json_end(json);
     put_weights(r, "self", weights);
     put_weights(r, "total", weights + t->events);
-    json_uint(json, "self_samples", tally->self_samples);
-    json_uint(json, "total_samples", tally->total_samples);
+    json_uint(json, "self_samples", method->self_samples);
+    json_uint(json, "total_samples", method->total_samples);
     json_array(json, "lines");
-    for (uint32_t i = orders->first_line[tally->function];
-         i < t->lines.count && t->lines.list[orders->lines[i]].function == tally->function; i++) {
-        const uint64_t *of_line = method_tally_weights(t, &t->lines, orders->lines[i]);
+    for (uint32_t i = orders->lines.first[number];
+         (tally = tally_at(&t->lines, &orders->lines, i, number)); i++) {
+        weights = method_tally_weights(t, &t->lines, orders->lines.list[i]);
         json_object(json, NULL);
-        json_uint(json, "line", t->lines.list[orders->lines[i]].what);
-        put_weights(r, "self", of_line);
-        put_weights(r, "total", of_line + t->events);
+        json_uint(json, "line", tally->what);
+        put_weights(r, "self", weights);
+        put_weights(r, "total", weights + t->events);
         json_end(json);
     }
     json_end(json);
     json_array(json, "callers");
-    for (uint32_t i = orders->first_caller[tally->function];
-         i < t->callers.count && t->callers.list[orders->callers[i]].function == tally->function;
-         i++) {
-        const struct tally *caller = &t->callers.list[orders->callers[i]];
+    for (uint32_t i = orders->callers.first[number];
+         (tally = tally_at(&t->callers, &orders->callers, i, number)); i++) {
+        weights = method_tally_weights(t, &t->callers, orders->callers.list[i]);
         json_object(json, NULL);
-        json_uint(json, "method", r->places[caller->what]);
-        put_weights(r, "total",
-                    method_tally_weights(t, &t->callers, orders->callers[i]) + t->events);
+        json_uint(json, "method", r->places[tally->what]);
+        put_weights(r, "total", weights + t->events);
         json_end(json);
     }
     json_end(json);
@@ -104,34 +103,23 @@ static void put_method(struct report *r, const struct orders *orders, uint32_t i
 static int put_methods(struct report *r)
 {
     const struct method_tallies *t = &r->tallies;
-    struct orders orders = {
-        .methods = method_tallies_sorted(t, &t->methods, 0, false),
-        .lines = method_tallies_sorted(t, &t->lines, 0, true),
-        .callers = method_tallies_sorted(t, &t->callers, 0, true),
-        .forms = method_tallies_sorted(t, &t->forms, 0, true),
-    };
-    int err = orders.methods && orders.lines && orders.callers && orders.forms ? 0 : -ENOMEM;
-    if (!err) {
-        orders.first_line = method_tallies_starts(t, &t->lines, orders.lines);
-        orders.first_caller = method_tallies_starts(t, &t->callers, orders.callers);
-        orders.first_form = method_tallies_starts(t, &t->forms, orders.forms);
-        err = orders.first_line && orders.first_caller && orders.first_form ? 0 : -ENOMEM;
-    }
+    struct orders orders = {0};
+    int err = method_tallies_order(t, &t->methods, 0, false, &orders.methods);
+    err = err ? err : method_tallies_order(t, &t->lines, 0, true, &orders.lines);
+    err = err ? err : method_tallies_order(t, &t->callers, 0, true, &orders.callers);
+    err = err ? err : method_tallies_order(t, &t->forms, 0, true, &orders.forms);
     for (uint32_t i = 0; !err && i < t->methods.count; i++) {
-        r->places[t->methods.list[orders.methods[i]].function] = i;
+        r->places[t->methods.list[orders.methods.list[i]].function] = i;
     }
     json_array(&r->json, "methods");
     for (uint32_t i = 0; !err && i < t->methods.count; i++) {
-        put_method(r, &orders, orders.methods[i]);
+        put_method(r, &orders, orders.methods.list[i]);
     }
     json_end(&r->json);
-    free(orders.methods);
-    free(orders.lines);
-    free(orders.callers);
-    free(orders.forms);
-    free(orders.first_line);
-    free(orders.first_caller);
-    free(orders.first_form);
+    tallies_order_free(&orders.methods);
+    tallies_order_free(&orders.lines);
+    tallies_order_free(&orders.callers);
+    tallies_order_free(&orders.forms);
     return err;
 }
 

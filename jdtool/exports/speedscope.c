@@ -61,8 +61,7 @@ static int put_stack(struct speedscope *s, uint32_t node)
 
 static const char *unit_of(const struct recorded_event *event)
 {
-    const char *unit = event->unit ? event->unit : "none";
-    return strcmp(unit, "nanoseconds") == 0 || strcmp(unit, "bytes") == 0 ? unit : "none";
+    return event_is_time(event) || event_is_bytes(event) ? event->unit : "none";
 }
 
 static int put_track(struct speedscope *s, const struct track_samples *track)

@@ -286,7 +286,7 @@ int image_frames_write(const struct image_frames *frames, uint16_t machine, cons
                        uint8_t build_id[BUILD_ID_MAX])
 {
     const char *const suffixes[2] = {inlined, interpreted};
-    uint32_t *order = malloc((frames->block_count + (size_t)1) * sizeof *order);
+    uint32_t *order = array_sorted(frames->block_count, by_method, frames->blocks);
     struct dwarf *dwarf = dwarf_new(source_path, NULL);
     struct intern names = {0};
     struct image_elf *elf = NULL;
@@ -297,12 +297,6 @@ int image_frames_write(const struct image_frames *frames, uint16_t machine, cons
         error_message("failed to write %s: %s", path, strerror(ENOMEM));
     }
     if (!err) {
-        for (uint32_t i = 0; i < frames->block_count; i++) {
-            order[i] = i;
-        }
-        if (frames->block_count) {
-            qsort_r(order, frames->block_count, sizeof *order, by_method, frames->blocks);
-        }
         add_blocks(frames, order, suffixes, &names, elf, dwarf);
         err = image_elf_finish(elf, dwarf, build_id);
     }

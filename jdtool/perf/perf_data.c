@@ -90,7 +90,7 @@ static int check_sections(struct perf_data *data, uint64_t file_size)
 
 static bool has_feature(const struct perf_data *data, unsigned feature)
 {
-    return data->header.features[feature / 64] >> (feature % 64) & 1;
+    return perf_features_has(&data->header, feature);
 }
 
 /* They come last, so a copy that was cut off may have all records and not all of them. */
@@ -279,7 +279,7 @@ int perf_data_append_feature(struct perf_data *data, unsigned feature, const voi
                              size_t size)
 {
     struct perf_section *section = &data->features[feature];
-    data->header.features[feature / 64] |= UINT64_C(1) << (feature % 64); /* some have no bytes */
+    perf_features_add(&data->header, feature); /* some have no bytes */
     if (size == 0 || section->size + size > FEATURE_SIZE_MAX) {
         return 0;
     }

@@ -99,6 +99,27 @@ _Static_assert(sizeof(struct perf_file_header) == 104, "perf_file_header");
 
 #define PERF_FILE_MAGIC UINT64_C(0x32454c4946524550) /* "PERFILE2" */
 
+/* Whether a file has a feature; that it has. */
+static inline bool perf_features_has(const struct perf_file_header *head, unsigned feature)
+{
+    return (head->features[feature / 64] & UINT64_C(1) << (feature % 64)) != 0;
+}
+
+static inline void perf_features_add(struct perf_file_header *head, unsigned feature)
+{
+    head->features[feature / 64] |= UINT64_C(1) << (feature % 64);
+}
+
+struct bytes;
+
+/*
+ * The end of a file, behind its records: a table of where the features are that it has, in the
+ * order of their numbers, then these, PERF_FEATURE_BITS by number, which are freed. at: where in
+ * the file that will be.
+ */
+void perf_features_put(const struct perf_file_header *head, struct bytes *features, uint64_t at,
+                       struct bytes *to);
+
 /*
  * One event of the recording. Allocations come as two, which differ in the size of their stacks'
  * copies alone (EVENT_STACK_NEAR); they are one here, and in what is written.

@@ -311,60 +311,62 @@ static size_t change_event_desc(const struct perf_writer *writer, uint8_t *secti
     return to + (size - at);
 }
 
-static void put_feature(struct perf_writer *writer, unsigned feature)
+static void make_feature(struct perf_writer *writer, unsigned feature, struct bytes *made)
 {
     size_t size;
     if (feature == PERF_FEATURE_COMPRESSED) {
         uint32_t words[PERF_PACK_WORDS];
         perf_pack_describe(writer->pack, words);
-        put(writer, words, sizeof words);
+        bytes_put(made, words, sizeof words);
         return;
     }
     const uint8_t *bytes = perf_data_feature(writer->source, feature, &size);
-    if (feature == PERF_FEATURE_EVENT_DESC && bytes) {
-        uint8_t *copy = malloc(size);
-        if (!copy) {
-            perf_writer_fail(writer, -ENOMEM);
-            return;
-        }
-        memcpy(copy, bytes, size);
-        size = change_event_desc(writer, copy, size);
-        put(writer, copy, size);
-        free(copy);
-        return;
-    }
-    put(writer, bytes, size);
-    if (feature == PERF_FEATURE_BUILD_ID) {
-        put(writer, writer->build_ids.at, writer->build_ids.size);
+    bytes_put(made, bytes, size);
+    if (feature == PERF_FEATURE_EVENT_DESC && made->at) {
+        made->size = change_event_desc(writer, made->at, made->size);
+    } else if (feature == PERF_FEATURE_BUILD_ID) {
+        bytes_put(made, writer->build_ids.at, writer->build_ids.size);
     }
 }
 
-/* The table of sections, in the order of their numbers, then the sections. */
+void perf_features_put(const struct perf_file_header *head, struct bytes *features, uint64_t at,
+                       struct bytes *to)
+{
+    struct perf_section section = {.offset = at};
+    for (unsigned i = 0; i < PERF_FEATURE_BITS; i++) {
+        section.offset += perf_features_has(head, i) ? sizeof section : 0;
+    }
+    for (unsigned i = 0; i < PERF_FEATURE_BITS; i++) {
+        section.size = features[i].size;
+        bytes_put(to, &section, perf_features_has(head, i) ? sizeof section : 0);
+        section.offset += section.size;
+    }
+    for (unsigned i = 0; i < PERF_FEATURE_BITS; i++) {
+        bytes_put(to, features[i].at, features[i].size);
+        to->failed |= features[i].failed;
+        bytes_free(&features[i]);
+    }
+}
+
 static void put_features(struct perf_writer *writer)
 {
-    uint64_t *bits = writer->header.features;
-    struct perf_section table[PERF_FEATURE_BITS];
-    unsigned count = 0;
-    unsigned numbers[PERF_FEATURE_BITS];
-
+    struct bytes features[PERF_FEATURE_BITS] = {0};
+    struct bytes all = {0};
     for (unsigned i = 0; i < PERF_FEATURE_BITS; i++) {
         bool packed = i == PERF_FEATURE_COMPRESSED; /* the reader has unpacked the records */
         bool ours = packed ? writer->pack != NULL
                            : i == PERF_FEATURE_BUILD_ID && writer->build_ids.size > 0;
         if ((perf_data_has_feature(writer->source, i) && !packed) || ours) {
-            bits[i / 64] |= UINT64_C(1) << (i % 64);
-            numbers[count++] = i;
+            perf_features_add(&writer->header, i);
+            make_feature(writer, i, &features[i]);
         }
     }
-    uint64_t table_at = output_file_tell(writer->file);
-    memset(table, 0, sizeof table);
-    put(writer, table, count * sizeof table[0]);
-    for (unsigned i = 0; i < count; i++) {
-        table[i].offset = output_file_tell(writer->file);
-        put_feature(writer, numbers[i]);
-        table[i].size = output_file_tell(writer->file) - table[i].offset;
+    perf_features_put(&writer->header, features, output_file_tell(writer->file), &all);
+    put(writer, all.at, all.size);
+    if (all.failed) {
+        perf_writer_fail(writer, -ENOMEM);
     }
-    output_file_put_at(writer->file, table_at, table, count * sizeof table[0]);
+    bytes_free(&all);
 }
 
 int perf_writer_finish(struct perf_writer *writer)

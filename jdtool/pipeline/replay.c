@@ -195,8 +195,10 @@ static void take_event(struct reading *reading)
 {
     struct things *things = &reading->things;
     struct recorded_event event = {.id = things->event_count};
-    event.name = text(reading);
-    event.unit = text(reading);
+    const char *name = text(reading);
+    const char *unit = text(reading);
+    event.name = name ? name : "event";
+    event.unit = unit ? unit : "count";
     event.frequency = number(reading);
     event.period = number(reading);
     struct recorded_event *place = make_room(reading, &things->events, things->event_count,

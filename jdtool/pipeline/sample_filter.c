@@ -56,7 +56,7 @@ static bool fits(const struct sample_filter_words *words, const char *name, uint
 static bool is_event(const char *name, const char *wanted)
 {
     size_t size = strlen(wanted);
-    return name && strncmp(name, wanted, size) == 0 && (name[size] == '\0' || name[size] == ':');
+    return strncmp(name, wanted, size) == 0 && (name[size] == '\0' || name[size] == ':');
 }
 
 static bool has_match(const struct sample_filter *filter, int side, const char *name)
@@ -189,9 +189,8 @@ static int begin(struct sample_sink *base, const struct recording *recording)
             char names[256] = "none";
             size_t used = 0;
             for (i = 0; i < recording->event_count && used < sizeof names; i++) {
-                used +=
-                    (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "",
-                                     recording->events[i].name ? recording->events[i].name : "?");
+                used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "",
+                                         recording->events[i].name);
             }
             error_message("failed to find event %s in %s: its events are %s",
                           filter->options->event, recording->path, names);

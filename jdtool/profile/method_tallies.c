@@ -138,29 +138,27 @@ static int compare(const void *a, const void *b, void *argument)
     return ids[0] < ids[1] ? -1 : ids[0] > ids[1];
 }
 
-uint32_t *method_tallies_sorted(const struct method_tallies *r, const struct tallies *tallies,
-                                uint32_t event, bool by_function)
+int method_tallies_order(const struct method_tallies *r, const struct tallies *tallies,
+                         uint32_t event, bool by_function, struct tallies_order *order)
 {
-    uint32_t *order = calloc((size_t)tallies->count + 1, sizeof *order);
-    struct sorting sorting = {r, tallies, event, by_function};
-    for (uint32_t i = 0; order && i < tallies->count; i++) {
-        order[i] = i;
+    const struct sorting sorting = {r, tallies, event, by_function};
+    uint32_t functions = by_function ? r->profile->function_count : 0;
+    *order = (struct tallies_order){array_sorted(tallies->count, compare, &sorting),
+                                    malloc(((size_t)functions + 1) * sizeof *order->first)};
+    if (!order->list || !order->first) {
+        return -ENOMEM;
     }
-    if (order) {
-        qsort_r(order, tallies->count, sizeof *order, compare, &sorting);
+    for (uint32_t i = 0; i <= functions; i++) {
+        order->first[i] = tallies->count;
     }
-    return order;
+    for (uint32_t i = by_function ? tallies->count : 0; i-- > 0;) {
+        order->first[tallies->list[order->list[i]].function] = i;
+    }
+    return 0;
 }
 
-uint32_t *method_tallies_starts(const struct method_tallies *r, const struct tallies *tallies,
-                                const uint32_t *order)
+void tallies_order_free(struct tallies_order *order)
 {
-    uint32_t *first = malloc(((size_t)r->profile->function_count + 1) * sizeof *first);
-    for (uint32_t i = 0; first && i <= r->profile->function_count; i++) {
-        first[i] = tallies->count;
-    }
-    for (uint32_t i = tallies->count; first && i-- > 0;) {
-        first[tallies->list[order[i]].function] = i;
-    }
-    return first;
+    free(order->list);
+    free(order->first);
 }

@@ -50,14 +50,26 @@ void method_tallies_free(struct method_tallies *made);
 const uint64_t *method_tally_weights(const struct method_tallies *made,
                                      const struct tallies *tallies, uint32_t id);
 
-/* Ids of all tallies, the heaviest by that event's self, then its total, first; by_function: those
- * of a method behind one another. The caller frees. NULL: no memory. */
-uint32_t *method_tallies_sorted(const struct method_tallies *made, const struct tallies *tallies,
-                                uint32_t event, bool by_function);
+/* Ids of all tallies, the heaviest by that event's self, then its total, first. */
+struct tallies_order {
+    uint32_t *list;
+    uint32_t
+        *first; /* by function: where its tallies begin; the tallies' count where it has none */
+};
 
-/* By function: where its tallies begin in an order that is by function; the tallies' count where it
- * has none. The caller frees. NULL: no memory. */
-uint32_t *method_tallies_starts(const struct method_tallies *made, const struct tallies *tallies,
-                                const uint32_t *order);
+/* by_function: those of a method behind one another; else `first` means nothing. Free the order on
+ * failure, too. 0 or -ENOMEM. */
+int method_tallies_order(const struct method_tallies *made, const struct tallies *tallies,
+                         uint32_t event, bool by_function, struct tallies_order *order);
+void tallies_order_free(struct tallies_order *order);
+
+/* The tally at a place of an order by function; NULL: it is not that function's. */
+static inline const struct tally *tally_at(const struct tallies *tallies,
+                                           const struct tallies_order *order, uint32_t place,
+                                           uint32_t function)
+{
+    const struct tally *tally = place < tallies->count ? &tallies->list[order->list[place]] : NULL;
+    return tally && tally->function == function ? tally : NULL;
+}
 
 #endif

@@ -570,6 +570,62 @@ int profile_add(struct profile *profile, const struct resolved_sample *sample)
     return err ? err : profile_keep(profile, &made);
 }
 
+struct profile_sum profile_sum(const struct profile *profile, uint32_t event)
+{
+    struct profile_sum sum = {0};
+    for (uint32_t i = 0; i < profile->sample_count; i++) {
+        bool is_of = profile->samples[i].event == event;
+        sum.samples += is_of ? profile->samples[i].count : 0;
+        sum.weight += is_of ? profile->samples[i].weight : 0;
+    }
+    return sum;
+}
+
+struct sample_order {
+    const struct profile *profile;
+    const enum sample_key *keys;
+};
+
+static uint64_t key_of(const struct profile *profile, uint32_t number, enum sample_key key)
+{
+    const struct profile_sample *sample = &profile->samples[number];
+    switch (key) {
+    case BY_EVENT:
+        return sample->event;
+    case BY_PROCESS:
+        return profile->threads[sample->thread].pid;
+    case BY_TRACK:
+        return profile->threads[sample->thread].track;
+    case BY_THREAD:
+        return sample->thread;
+    case BY_NODE:
+        return sample->node;
+    case BY_TIME:
+        return sample->time;
+    default:
+        return number;
+    }
+}
+
+static int compare_samples(const void *a, const void *b, void *context)
+{
+    const struct sample_order *order = context;
+    uint32_t numbers[] = {*(const uint32_t *)a, *(const uint32_t *)b};
+    for (const enum sample_key *key = order->keys;; key++) {
+        uint64_t first = key_of(order->profile, numbers[0], *key);
+        uint64_t second = key_of(order->profile, numbers[1], *key);
+        if (first != second || *key == BY_NUMBER) {
+            return first < second ? -1 : first > second;
+        }
+    }
+}
+
+uint32_t *profile_order(const struct profile *profile, const enum sample_key *keys)
+{
+    const struct sample_order order = {profile, keys};
+    return array_sorted(profile->sample_count, compare_samples, &order);
+}
+
 /* ---- Marks ---- */
 
 int profile_add_mark(struct profile *profile, const struct resolved_mark *mark)

@@ -141,6 +141,17 @@ void profile_close(struct profile *profile);
 int profile_view(const struct profile *profile, bool times, bool identities, struct profile *view);
 void profile_view_free(const struct profile *profile, struct profile *view);
 
+/* What its samples of an event are together. */
+struct profile_sum {
+    uint64_t samples, weight;
+};
+struct profile_sum profile_sum(const struct profile *profile, uint32_t event);
+
+/* Its samples' numbers, sorted by these keys, of which the last is BY_NUMBER. The caller frees.
+ * NULL: no memory. */
+enum sample_key { BY_NUMBER, BY_EVENT, BY_PROCESS, BY_TRACK, BY_THREAD, BY_NODE, BY_TIME };
+uint32_t *profile_order(const struct profile *profile, const enum sample_key *keys);
+
 /* Warns of what the profile lacks; path: of the result. */
 void profile_tell_losses(const struct profile *profile, const char *path);
 

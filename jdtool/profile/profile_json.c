@@ -3,19 +3,12 @@
 static void put_event(struct json_writer *json, const struct profile *profile, uint32_t number)
 {
     const struct recorded_event *event = &profile->recording->events[number];
-    uint64_t samples = 0;
-    uint64_t weight = 0;
-    for (uint32_t i = 0; i < profile->sample_count; i++) {
-        if (profile->samples[i].event == number) {
-            samples += profile->samples[i].count;
-            weight += profile->samples[i].weight;
-        }
-    }
+    struct profile_sum sum = profile_sum(profile, number);
     json_object(json, NULL);
     json_text(json, "name", event->name);
-    json_text(json, "unit", event->unit ? event->unit : "count");
-    json_uint(json, "samples", samples);
-    json_uint(json, "weight", weight);
+    json_text(json, "unit", event->unit);
+    json_uint(json, "samples", sum.samples);
+    json_uint(json, "weight", sum.weight);
     json_end(json);
 }
 

@@ -9,25 +9,6 @@ static uint32_t track_of(const struct profile *profile, const struct profile_sam
     return profile->threads[sample->thread].track;
 }
 
-static int compare_samples(const void *a, const void *b, void *argument)
-{
-    const struct profile *profile = argument;
-    const struct profile_sample *first = &profile->samples[*(const uint32_t *)a];
-    const struct profile_sample *second = &profile->samples[*(const uint32_t *)b];
-    if (first->event != second->event) {
-        return first->event < second->event ? -1 : 1;
-    }
-    uint32_t track = track_of(profile, first);
-    uint32_t other = track_of(profile, second);
-    if (track != other) {
-        return track < other ? -1 : 1;
-    }
-    if (first->time != second->time) {
-        return first->time < second->time ? -1 : 1;
-    }
-    return first < second ? -1 : first > second;
-}
-
 static int compare_tracks(const void *a, const void *b)
 {
     const struct track_samples *first = a;
@@ -43,18 +24,15 @@ static int compare_tracks(const void *a, const void *b)
 
 int tracks_make(const struct profile *profile, struct tracks *tracks)
 {
+    static const enum sample_key keys[] = {BY_EVENT, BY_TRACK, BY_TIME, BY_NUMBER};
     uint32_t count = profile->sample_count;
     size_t most = (size_t)profile->track_count * profile->recording->event_count;
     most = most < count ? most : count;
-    *tracks = (struct tracks){.order = calloc((size_t)count + 1, sizeof *tracks->order),
+    *tracks = (struct tracks){.order = profile_order(profile, keys),
                               .list = calloc(most + 1, sizeof *tracks->list)};
     if (!tracks->order || !tracks->list) {
         return -ENOMEM;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        tracks->order[i] = i;
-    }
-    qsort_r(tracks->order, count, sizeof *tracks->order, compare_samples, (void *)profile);
     struct track_samples *last = NULL;
     for (uint32_t i = 0; i < count; i++) {
         const struct profile_sample *sample = &profile->samples[tracks->order[i]];

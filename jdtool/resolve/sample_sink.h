@@ -28,14 +28,24 @@ struct perf_sample;
 
 /* One event of the recording, as its users name it. */
 struct recorded_event {
-    uint32_t id;            /* from 0 */
-    const char *name;       /* "cpu-clock", "cycles", "sched:sched_switch" */
-    const char *unit;       /* of weights: "nanoseconds", "bytes", "count" */
-    uint64_t frequency;     /* Hz, 0: sampled by period */
-    uint64_t period;        /* 0: sampled by frequency */
+    uint32_t id;        /* from 0 */
+    const char *name;   /* "cpu-clock", "cycles", "sched:sched_switch"; as the unit never NULL */
+    const char *unit;   /* of weights: "nanoseconds", "bytes", "count" */
+    uint64_t frequency; /* Hz, 0: sampled by period */
+    uint64_t period;    /* 0: sampled by frequency */
     bool is_processor_time; /* weights are all of the threads' time on processors, the kernel's too
                              */
 };
+
+static inline bool event_is_time(const struct recorded_event *event)
+{
+    return strcmp(event->unit, "nanoseconds") == 0;
+}
+
+static inline bool event_is_bytes(const struct recorded_event *event)
+{
+    return strcmp(event->unit, "bytes") == 0;
+}
 
 /* One dump of a JVM. A process may have had several, one after the other. */
 struct recorded_jvm {

@@ -18,7 +18,11 @@
 void perf_pipe_free(struct perf_pipe *pipe)
 {
     bytes_free(&pipe->gathered);
-    bytes_free(&pipe->features);
+    for (unsigned i = 0; pipe->features && i < PERF_FEATURE_BITS; i++) {
+        bytes_free(&pipe->features[i]);
+    }
+    free(pipe->features);
+    pipe->features = NULL;
     pipe->gone = 0;
 }
 
@@ -112,9 +116,9 @@ void perf_pipe_feature(struct perf_pipe *pipe, enum perf_feature number, struct 
 {
     struct bytes record = {0};
     if (pipe->is_file) {
-        const uint64_t head[2] = {number, body->size};
-        bytes_put(&pipe->features, head, sizeof head);
-        bytes_put(&pipe->features, body->at, body->size);
+        perf_features_add(&pipe->head, number);
+        pipe->features[number] = *body;
+        *body = (struct bytes){.failed = body->failed};
     } else if (number == PERF_FEATURE_TRACING_DATA) {
         put_tracing_data(pipe, body);
     } else {
@@ -195,7 +199,10 @@ void perf_pipe_describe(struct perf_pipe *pipe, const struct perf_pipe_event *ev
     struct stat status;
     struct bytes body = {0};
     pipe->is_file = fstat(pipe->fd, &status) == 0 && S_ISREG(status.st_mode);
-    if (pipe->is_file) {
+    if (pipe->is_file && !(pipe->features = calloc(PERF_FEATURE_BITS, sizeof *pipe->features))) {
+        pipe->is_file = false;
+        pipe->err = -ENOMEM;
+    } else if (pipe->is_file) {
         begin_file(pipe, events, count);
     } else {
         begin_pipe(pipe, events, count);
@@ -240,46 +247,15 @@ void perf_pipe_describe(struct perf_pipe *pipe, const struct perf_pipe_event *ev
     perf_pipe_feature(pipe, PERF_FEATURE_CLOCK_DATA, &body);
 }
 
-/* Where a feature is among those that were told; *size: its bytes. NULL: it is not there. */
-static const uint8_t *find_feature(const struct bytes *features, unsigned number, size_t *size)
-{
-    uint64_t head[2];
-    for (size_t at = 0; at < features->size; at += sizeof head + head[1]) {
-        memcpy(head, features->at + at, sizeof head);
-        if (head[0] == number) {
-            *size = head[1];
-            return features->at + at + sizeof head;
-        }
-    }
-    return NULL;
-}
-
-/* The table of the features, in the order of their numbers, and the features in that order. */
 static void end_file(struct perf_pipe *pipe)
 {
-    struct perf_section table[PERF_FEATURE_BITS];
-    const uint8_t *bodies[PERF_FEATURE_BITS];
-    struct perf_file_header *head = &pipe->head;
-    uint32_t count = 0;
-    for (unsigned i = 0; i < PERF_FEATURE_BITS; i++) {
-        size_t size;
-        bodies[count] = find_feature(&pipe->features, i, &size);
-        if (bodies[count]) {
-            head->features[i / 64] |= UINT64_C(1) << (i % 64);
-            table[count++].size = size;
-        }
-    }
-    uint64_t at = pipe->written + count * sizeof *table;
-    for (uint32_t i = 0; i < count; i++) {
-        table[i].offset = at;
-        at += table[i].size;
-    }
-    perf_pipe_put(pipe, table, count * sizeof *table);
-    for (uint32_t i = 0; i < count; i++) {
-        perf_pipe_put(pipe, bodies[i], table[i].size);
-    }
+    struct bytes end = {0};
+    perf_features_put(&pipe->head, pipe->features, pipe->written, &end);
+    perf_pipe_put(pipe, end.at, end.size);
+    pipe->err = pipe->err || !end.failed ? pipe->err : -ENOMEM;
+    bytes_free(&end);
     (void)perf_pipe_flush(pipe);
-    put_at(pipe, head, sizeof *head, 0);
+    put_at(pipe, &pipe->head, sizeof pipe->head, 0);
 }
 
 int perf_pipe_finish(struct perf_pipe *pipe)
@@ -287,7 +263,6 @@ int perf_pipe_finish(struct perf_pipe *pipe)
     int err = perf_pipe_flush(pipe);
     if (pipe->is_file && !err) {
         pipe->is_file = false; /* what comes are no records */
-        pipe->err = pipe->features.failed ? -ENOMEM : 0;
         end_file(pipe);
     }
     return pipe->err;

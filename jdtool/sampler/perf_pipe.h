@@ -23,7 +23,7 @@ struct perf_pipe {
     uint64_t written;             /* bytes that have left */
     bool is_file;                 /* until its end is there */
     struct perf_file_header head; /* of a file */
-    struct bytes features;        /* of a file, until its end: each its number, its size, and it */
+    struct bytes *features;       /* of a file, until its end: each by its number */
 };
 
 void perf_pipe_free(struct perf_pipe *pipe);

@@ -58,7 +58,7 @@ struct screen {
     uint64_t next;   /* ns: when it is looked again */
     uint64_t frozen; /* ns: what is shown ended then; 0: it goes on */
     uint64_t span;
-    uint64_t samples, weight; /* of the event */
+    struct profile_sum sum; /* of the event */
 };
 
 /* What has happened by then is told by now. */
@@ -122,8 +122,8 @@ static int put_source(struct screen *screen, struct packed_output *output, uint3
         err = source_texts_add_jdk(sources, screen->view.modules[i]);
     }
     return err ? err
-               : source_view_put(&screen->tallies, function, screen->event, screen->weight, sources,
-                                 output, hottest);
+               : source_view_put(&screen->tallies, function, screen->event, screen->sum.weight,
+                                 sources, output, hottest);
 }
 
 /* The line with the largest number in its first column. */
@@ -205,17 +205,6 @@ static void follow_key(struct screen *screen)
                                                    : 0;
 }
 
-static void sum_event(struct screen *screen)
-{
-    screen->samples = screen->weight = 0;
-    for (uint32_t i = 0; i < screen->view.sample_count; i++) {
-        if (screen->view.samples[i].event == screen->event) {
-            screen->samples += screen->view.samples[i].count;
-            screen->weight += screen->view.samples[i].weight;
-        }
-    }
-}
-
 static int make_table(struct screen *screen)
 {
     const struct top_wanted wanted = {.kind = screen->kind,
@@ -259,7 +248,7 @@ static int look(struct screen *screen)
         err = method_tallies_make(&screen->view, &screen->tallies);
     }
     if (!err) {
-        sum_event(screen);
+        screen->sum = profile_sum(&screen->view, screen->event);
         err = screen->detail ? make_detail(screen) : make_table(screen);
     }
     /* Nothing points into the window when the stream goes on. */
@@ -315,20 +304,19 @@ static void draw_head(const struct screen *screen)
     char part[300] = "";
     uint64_t lost = recording ? recording->counts.lost_samples : 0;
     snprintf(text, sizeof text, "jdperf top   %s   last %.0f s: %" PRIu64 " samples",
-             screen->options->about, (double)screen->span / 1e9, screen->samples);
+             screen->options->about, (double)screen->span / 1e9, screen->sum.samples);
     if (recording && recording->event_count) {
         const struct recorded_event *event = &recording->events[screen->event];
-        bool is_time = event->unit && strcmp(event->unit, "nanoseconds") == 0;
-        if (is_time && screen->span) {
+        if (event_is_time(event) && screen->span) {
             snprintf(part, sizeof part, ", %.2f processors",
-                     (double)screen->weight / (double)screen->span);
+                     (double)screen->sum.weight / (double)screen->span);
         }
         if (lost) {
             snprintf(part + strlen(part), sizeof part - strlen(part), ", %" PRIu64 " lost", lost);
         }
         if (recording->event_count > 1) {
             snprintf(part + strlen(part), sizeof part - strlen(part), "   event %.60s",
-                     event->name ? event->name : "");
+                     event->name);
         }
     }
     strncat(text, part, sizeof text - strlen(text) - 1);

@@ -2,7 +2,6 @@
 
 #include "format/fnv1a.h"
 #include "jdtool/base/array.h"
-#include "jdtool/base/text.h"
 #include "jdtool/view/report_table.h"
 
 #include <errno.h>
@@ -270,31 +269,18 @@ static int make_events(struct maker *m)
     put_head(m, "    SAMPLES          WEIGHT  EVENT");
     for (uint32_t event = 0; event < recording->event_count; event++) {
         const struct recorded_event *its = &recording->events[event];
-        const char *name = its->name ? its->name : "event";
-        const char *unit = its->unit ? its->unit : "";
-        uint64_t samples = 0, weight = 0;
-        char text[64];
-        for (uint32_t i = 0; i < m->view->sample_count; i++) {
-            bool is = m->view->samples[i].event == event;
-            samples += is ? m->view->samples[i].count : 0;
-            weight += is ? m->view->samples[i].weight : 0;
-        }
-        if (!fits(m, name)) {
+        struct profile_sum sum = profile_sum(m->view, event);
+        char text[CELL_MAX];
+        if (!fits(m, its->name)) {
             continue;
         }
         if (begin_row(m, event, event, 0)) {
             return -ENOMEM;
         }
-        if (strcmp(unit, "nanoseconds") == 0) {
-            snprintf(text, sizeof text, "%.2f s", (double)weight / 1e9);
-        } else if (strcmp(unit, "bytes") == 0) {
-            text_size(weight, text);
-        } else {
-            snprintf(text, sizeof text, "%" PRIu64, weight);
-        }
-        packed_output_printf(m->output, "%11" PRIu64 "%16s  ", samples, text);
-        put_rest(m, name, 29);
-        end_row(m, name);
+        (void)cell_weight(its, sum.weight, text);
+        packed_output_printf(m->output, "%11" PRIu64 "%16s  ", sum.samples, text);
+        put_rest(m, its->name, 29);
+        end_row(m, its->name);
     }
     return 0;
 }
@@ -322,10 +308,8 @@ int top_table_make(const struct profile *view, const struct method_tallies *tall
     struct maker m = {.view = view, .shared = shared, .wanted = wanted, .table = table};
     const struct recorded_event *event = &view->recording->events[wanted->event];
     size_t size;
-    for (uint32_t i = 0; i < view->sample_count; i++) {
-        m.weight += view->samples[i].event == wanted->event ? view->samples[i].weight : 0;
-    }
-    m.is_time = event->unit && strcmp(event->unit, "nanoseconds") == 0;
+    m.weight = profile_sum(view, wanted->event).weight;
+    m.is_time = event_is_time(event);
     int err = packed_output_open_memory(false, &m.output);
     if (err) {
         return -ENOMEM;

@@ -625,7 +625,7 @@ int annotation_choose(const struct annotation *a, const char *wanted,
                       struct annotation_choice *choice)
 {
     size_t count = (size_t)a->code_count + 1;
-    *choice = (struct annotation_choice){.order = calloc(count, sizeof *choice->order),
+    *choice = (struct annotation_choice){.order = array_sorted(a->code_count, compare_codes, a),
                                          .picked = calloc(count, sizeof *choice->picked),
                                          .hosted = calloc(count, sizeof *choice->hosted)};
     uint32_t *hosts = calloc(count, sizeof *hosts);
@@ -633,10 +633,6 @@ int annotation_choose(const struct annotation *a, const char *wanted,
         free(hosts);
         return -ENOMEM;
     }
-    for (uint32_t i = 0; i < a->code_count; i++) {
-        choice->order[i] = i;
-    }
-    qsort_r(choice->order, a->code_count, sizeof *choice->order, compare_codes, (void *)a);
     choice->count = pick_codes(a, wanted, choice->order, choice->picked);
     uint32_t host_count = pick_hosts(a, wanted, choice->order, hosts, choice->hosted);
     if (choice->count == 0 && host_count > 0) {

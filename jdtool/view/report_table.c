@@ -16,7 +16,7 @@ static uint32_t rows_with_weight(const struct report_table *rows, const struct t
     const struct method_tallies *t = rows->tallies;
     uint32_t count = 0;
     for (uint32_t i = 0; i < tallies->count; i++) {
-        const uint64_t *weights = method_tally_weights(t, tallies, rows->order[i]);
+        const uint64_t *weights = method_tally_weights(t, tallies, rows->order.list[i]);
         count += weights[rows->event] || weights[t->events + rows->event];
     }
     return count;
@@ -31,27 +31,18 @@ int report_table_make(const struct method_tallies *t, uint32_t event, bool by_li
                       struct report_table *rows)
 {
     *rows = (struct report_table){.tallies = t, .event = event, .by_line = by_line};
-    rows->order = method_tallies_sorted(t, rows_of(rows), event, false);
-    rows->lines = method_tallies_sorted(t, &t->lines, event, true);
-    rows->forms = method_tallies_sorted(t, &t->forms, event, true);
-    if (rows->order && rows->lines && rows->forms) {
-        rows->first_line = method_tallies_starts(t, &t->lines, rows->lines);
-        rows->first_form = method_tallies_starts(t, &t->forms, rows->forms);
-    }
-    if (!rows->first_line || !rows->first_form) {
-        return -ENOMEM;
-    }
-    rows->count = rows_with_weight(rows, rows_of(rows));
-    return 0;
+    int err = method_tallies_order(t, rows_of(rows), event, false, &rows->order);
+    err = err ? err : method_tallies_order(t, &t->lines, event, true, &rows->lines);
+    err = err ? err : method_tallies_order(t, &t->forms, event, true, &rows->forms);
+    rows->count = err ? 0 : rows_with_weight(rows, rows_of(rows));
+    return err;
 }
 
 void report_table_free(struct report_table *rows)
 {
-    free(rows->order);
-    free(rows->lines);
-    free(rows->forms);
-    free(rows->first_line);
-    free(rows->first_form);
+    tallies_order_free(&rows->order);
+    tallies_order_free(&rows->lines);
+    tallies_order_free(&rows->forms);
     *rows = (struct report_table){0};
 }
 
@@ -59,10 +50,10 @@ void report_table_free(struct report_table *rows)
 static uint32_t hottest_line(const struct report_table *rows, uint32_t function)
 {
     const struct method_tallies *t = rows->tallies;
-    uint32_t i = rows->first_line[function];
-    if (i < t->lines.count && t->lines.list[rows->lines[i]].function == function &&
-        method_tally_weights(t, &t->lines, rows->lines[i])[rows->event] > 0) {
-        return t->lines.list[rows->lines[i]].what;
+    uint32_t i = rows->lines.first[function];
+    const struct tally *line = tally_at(&t->lines, &rows->lines, i, function);
+    if (line && method_tally_weights(t, &t->lines, rows->lines.list[i])[rows->event] > 0) {
+        return line->what;
     }
     return t->profile->functions[function].first_line;
 }
@@ -70,8 +61,8 @@ static uint32_t hottest_line(const struct report_table *rows, uint32_t function)
 struct report_row report_table_at(const struct report_table *rows, uint32_t index)
 {
     const struct tallies *tallies = rows_of(rows);
-    const struct tally *tally = &tallies->list[rows->order[index]];
-    const uint64_t *weights = method_tally_weights(rows->tallies, tallies, rows->order[index]);
+    const struct tally *tally = &tallies->list[rows->order.list[index]];
+    const uint64_t *weights = method_tally_weights(rows->tallies, tallies, rows->order.list[index]);
     return (struct report_row){
         .function = tally->function,
         .line = rows->by_line ? tally->what : hottest_line(rows, tally->function),
@@ -123,19 +114,19 @@ void report_row_ran(const struct report_table *rows, uint32_t index, char text[C
 {
     const struct method_tallies *t = rows->tallies;
     const struct tallies *tallies = rows_of(rows);
-    const uint64_t *weights = method_tally_weights(t, tallies, rows->order[index]);
-    uint32_t function = tallies->list[rows->order[index]].function;
+    const uint64_t *weights = method_tally_weights(t, tallies, rows->order.list[index]);
+    uint32_t function = tallies->list[rows->order.list[index]].function;
     uint32_t at = rows->event + (weights[rows->event] == 0 ? t->events : 0);
     size_t used = 0;
     uint32_t named = 0;
     text[0] = '\0';
-    for (uint32_t i = rows->first_form[function];
-         i < t->forms.count && t->forms.list[rows->forms[i]].function == function && named < 2;
-         i++) {
-        uint64_t weight = method_tally_weights(t, &t->forms, rows->forms[i])[at];
+    const struct tally *form;
+    for (uint32_t i = rows->forms.first[function];
+         (form = tally_at(&t->forms, &rows->forms, i, function)) && named < 2; i++) {
+        uint64_t weight = method_tally_weights(t, &t->forms, rows->forms.list[i])[at];
         if (weight > 0 && (double)weight >= RAN_SHARE * (double)weights[at]) {
             used += (size_t)snprintf(text + used, CELL_MAX - used, "%s%s", named++ ? ", " : "",
-                                     form_name(t->forms.list[rows->forms[i]].what));
+                                     form_name(form->what));
         }
     }
 }

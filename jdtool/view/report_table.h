@@ -21,7 +21,7 @@ struct report_table {
     uint32_t event;
     bool by_line;
     uint32_t count;
-    uint32_t *order, *lines, *forms, *first_line, *first_form;
+    struct tallies_order order, lines, forms;
 };
 
 /* The tallies stay the caller's. Free the result on failure, too. 0 or -ENOMEM. */

@@ -29,14 +29,14 @@ struct view {
     const struct report_look *look;
     struct packed_output *output;
     uint32_t event;
-    uint64_t samples, weight; /* of that event */
+    struct profile_sum sum; /* of that event */
 };
 
 /* ---- Cells ---- */
 
 static void put_share(const struct view *v, uint64_t weight)
 {
-    double share = v->weight ? (double)weight / (double)v->weight : 0;
+    double share = v->sum.weight ? (double)weight / (double)v->sum.weight : 0;
     const char *color = !v->look->colors      ? NULL
                         : share >= HOT_SHARE  ? "\033[31m"
                         : share >= WARM_SHARE ? "\033[32m"
@@ -48,18 +48,11 @@ static void put_share(const struct view *v, uint64_t weight)
 static void begin_table(const struct view *v, const char *what)
 {
     const struct recorded_event *event = &v->profile->recording->events[v->event];
-    const char *unit = event->unit ? event->unit : "";
-    char weight[64];
-    if (strcmp(unit, "nanoseconds") == 0) {
-        snprintf(weight, sizeof weight, "%.2f s", (double)v->weight / 1e9);
-    } else if (strcmp(unit, "bytes") == 0) {
-        text_size(v->weight, weight);
-    } else {
-        snprintf(weight, sizeof weight, "%" PRIu64 "%s%s", v->weight, *unit ? " " : "", unit);
-    }
-    packed_output_printf(v->output, "%s: %" PRIu64 " samples, %s%s%s\n",
-                         event->name ? event->name : "event", v->samples, weight, *what ? ". " : "",
-                         what);
+    char weight[CELL_MAX];
+    bool has_unit = cell_weight(event, v->sum.weight, weight);
+    packed_output_printf(v->output, "%s: %" PRIu64 " samples, %s%s%s%s%s\n", event->name,
+                         v->sum.samples, weight, has_unit ? "" : " ", has_unit ? "" : event->unit,
+                         *what ? ". " : "", what);
 }
 
 /* The line below a table that is cut. */
@@ -236,7 +229,7 @@ static int compare_branches(const void *a, const void *b, void *argument)
 static void put_branches(const struct view *v, const struct tree *tree, const uint32_t *order,
                          const uint32_t *first)
 {
-    uint64_t least = (uint64_t)((double)v->weight * TREE_SHARE);
+    uint64_t least = (uint64_t)((double)v->sum.weight * TREE_SHARE);
     uint32_t shown = 0;
     uint32_t indent = 0;
     struct level {
@@ -295,14 +288,12 @@ static int put_tree(const struct view *v, const bool *is_wanted)
             err = err ? err : add_chain(v, &chain, is_wanted, sample->weight, &tree);
         }
     }
-    uint32_t *order = calloc((size_t)tree.count + 1, sizeof *order);
+    uint32_t *order = array_sorted(tree.count, compare_branches, &tree);
     uint32_t *first = calloc((size_t)tree.count + 1, sizeof *first);
     if (!err && order && first) {
         for (uint32_t i = 0; i <= tree.count; i++) {
             first[i] = tree.count;
-            order[i] = i;
         }
-        qsort_r(order, tree.count, sizeof *order, compare_branches, &tree);
         for (uint32_t i = tree.count; i-- > 0;) {
             uint32_t parent = tree.list[order[i]].parent;
             first[parent == PROFILE_NONE ? tree.count : parent] = i;
@@ -362,13 +353,8 @@ int report_text_write(const struct profile *profile, const struct report_look *l
     bool *wanted = is_tree ? find_wanted(&v, &err) : NULL;
     bool is_first = true;
     for (v.event = 0; !err && v.event < profile->recording->event_count; v.event++) {
-        v.samples = v.weight = 0;
-        for (uint32_t i = 0; i < profile->sample_count; i++) {
-            bool is_of = profile->samples[i].event == v.event;
-            v.samples += is_of ? profile->samples[i].count : 0;
-            v.weight += is_of ? profile->samples[i].weight : 0;
-        }
-        if (v.samples == 0) {
+        v.sum = profile_sum(profile, v.event);
+        if (v.sum.samples == 0) {
             continue;
         }
         packed_output_text(output, is_first ? "" : "\n");
