@@ -12,7 +12,7 @@
 #include "jdtool/exports/export.h"
 #include "jdtool/pipeline/replay.h"
 #include "jdtool/pipeline/sample_filter.h"
-#include "jdtool/profile/saved_format.h"
+#include "jdtool/profile/saved.h"
 #include "jdtool/resolve/source_texts.h"
 #include "tests/resolved_samples.h"
 #include "tests/scratch.h"

@@ -5,6 +5,7 @@
 #ifndef JD_TOOL_EXPORT_H
 #define JD_TOOL_EXPORT_H
 
+#include "jdtool/base/json_writer.h"
 #include "jdtool/base/packed_output.h"
 #include "jdtool/profile/profile.h"
 
@@ -80,7 +81,7 @@ void export_format_names(bool all, char *text, size_t size);
 
 /* One result of several that are made of a profile. */
 struct export_order {
-    const struct export_format *format; /* NULL: saved samples (saved_format.h), of which one may be
+    const struct export_format *format; /* NULL: saved samples (saved.h), of which one may be
                                            wanted */
     struct export_settings settings;
 };
@@ -101,5 +102,25 @@ void export_build_id(const struct module *module, char text[EXPORT_BUILD_ID_MAX]
 
 /* A time of the recording as ns since 1970; without its clock's data it is as recorded. */
 uint64_t export_wall_time(const struct profile *profile, uint64_t time);
+
+/* ---- JSON documents ---- */
+
+/*
+ * What the JSON documents about a profile have in common:
+ *
+ *   {"version": 1, "recording": …, "command": …, "arch": …, "samples": N,
+ *    "events": [{"name", "unit", "samples", "weight"}], …
+ */
+
+/* Begins a document, in an object that stays open. What is written goes to output, which stays the
+ * caller's. */
+void profile_json_begin(struct json_writer *json, const struct profile *profile,
+                        struct packed_output *output);
+
+/* The array "events" alone, for documents that begin otherwise. */
+void profile_json_events(struct json_writer *json, const struct profile *profile);
+
+/* Ends it, with a newline. */
+void profile_json_end(struct json_writer *json);
 
 #endif

@@ -17,7 +17,6 @@
 #include "jdtool/base/intern.h"
 #include "jdtool/profile/frame_tree.h"
 #include "jdtool/profile/profile.h"
-#include "jdtool/profile/profile_json.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -21,7 +21,6 @@
 #include "jdtool/exports/export.h"
 #include "jdtool/jitdump/code_index.h"
 #include "jdtool/profile/profile.h"
-#include "jdtool/profile/profile_json.h"
 #include "jdtool/unwind/disassembly.h"
 
 #include <errno.h>

@@ -14,7 +14,6 @@
  */
 #include "jdtool/exports/export.h"
 #include "jdtool/profile/method_tallies.h"
-#include "jdtool/profile/profile_json.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "jdtool/jitdump/code_details.h"
+#include "jdtool/jitdump/code_index.h"
 
 #include "format/fnv1a.h"
 #include "jdtool/base/array.h"

@@ -4,7 +4,6 @@
 #include "jdtool/base/chunks.h"
 #include "jdtool/base/hash_map.h"
 #include "jdtool/base/message.h"
-#include "jdtool/jitdump/code_details.h"
 #include "jdtool/jitdump/jitdump_reader.h"
 #include "jdtool/jitdump/stay_tree.h"
 

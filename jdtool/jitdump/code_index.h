@@ -167,4 +167,11 @@ int code_index_map(struct code_index *index, uint64_t time,
 int code_index_fetch(struct code_index *index, uint32_t blob, struct code_details *details);
 void code_details_free(struct code_details *details);
 
+/* Reads one blob's records again, for code_index.c. */
+
+/* What code_index_fetch does; names have all of the dump's definitions. reader NULL: the records
+ * are gone, and so there is nothing. */
+int code_details_read(struct jitdump_reader *reader, const char *path, struct trailer_names *names,
+                      const struct code_blob *blob, struct code_details *details);
+
 #endif

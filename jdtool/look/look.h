@@ -87,4 +87,12 @@ int look_run(struct look *look, const struct verb *verb);
  * *out to the path, which lives as long as `look`. */
 int look_export(struct look *look, const char *format, const char *name, const char **out);
 
+/* What of jdperf's report and annotate perf does (--perf). */
+
+/* The verb's whole command line, NULL behind it; it is rearranged. An exit status. */
+int report_by_perf(const struct verb *verb, char **argv);
+
+/* The command line is read, the profile is not open yet. An exit status. */
+int annotate_by_perf(struct look *look, const char *given, const char *method);
+
 #endif

@@ -2,7 +2,6 @@
 #include "jdtool/base/message.h"
 #include "jdtool/exports/export.h"
 #include "jdtool/look/look.h"
-#include "jdtool/look/verb_perf.h"
 
 #include <glob.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* What perf makes of a profile: jdperf report --perf and script. */
-#include "jdtool/look/verb_perf.h"
+#include "jdtool/look/look.h"
 
 #include "jdtool/base/message.h"
 #include "jdtool/look/perf_view.h"

@@ -1,8 +1,14 @@
 #include "jdtool/objects/frame_row.h"
 
+#include "jdtool/base/array.h"
+#include "jdtool/base/hash_map.h"
+#include "jdtool/objects/cfi_check.h"
+
 #include <dwarf.h>
 #include <elf.h>
 #include <elfutils/libdw.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* Registers that outlive calls (System V ABI; AAPCS64), the return address column last. On aarch64
  * those that frame information of C code builds on. */
@@ -150,4 +156,360 @@ bool native_evaluate(const struct native_place *place, const struct native_regs 
     }
     *value = run.stack[run.depth - 1];
     return true;
+}
+
+/* ---- Rows kept once ---- */
+
+static bool has_expression(const struct native_place *place)
+{
+    return place->rule == NATIVE_EXPRESSION || place->rule == NATIVE_AT_EXPRESSION;
+}
+
+static uint64_t hash_of_place(uint64_t hash, const struct native_place *place)
+{
+    return hash_pair(hash, (uint64_t)(uint32_t)place->offset << 32 | (uint64_t)place->reg << 8 |
+                               place->rule);
+}
+
+static bool is_same_place(const struct native_place *a, const struct native_place *b)
+{
+    return a->rule == b->rule && a->reg == b->reg && a->offset == b->offset;
+}
+
+static bool is_same(const struct native_row *a, const struct native_row *b)
+{
+    bool same = is_same_place(&a->cfa, &b->cfa) && a->found == b->found && a->signal == b->signal;
+    for (unsigned i = 0; i < NATIVE_PLACES && same; i++) {
+        same = is_same_place(&a->places[i], &b->places[i]);
+    }
+    return same;
+}
+
+/*
+ * The copy of a row that equals it, `lasts` set, which lives until row_set_free. NULL: the row has
+ * an expression, which belongs to a file, or there is no room.
+ */
+static const struct native_row *row_set_keep(struct row_set *set, const struct native_row *row)
+{
+    uint64_t hash = hash_of_place((uint64_t)row->found << 1 | row->signal, &row->cfa);
+    bool whole = !has_expression(&row->cfa);
+    for (unsigned i = 0; i < NATIVE_PLACES; i++) {
+        hash = hash_of_place(hash, &row->places[i]);
+        whole &= !has_expression(&row->places[i]);
+    }
+    if (!whole) {
+        return NULL;
+    }
+    struct hash_map_cursor cursor = hash_map_start(&set->by_content, hash);
+    for (uint32_t at; (at = hash_map_next(&set->by_content, &cursor)) != HASH_MAP_NONE;) {
+        const struct native_row *known = chunks_at(&set->list, at);
+        if (is_same(known, row)) {
+            return known;
+        }
+    }
+    struct native_row *kept = set->list.count < ROW_SET_MAX ? chunks_add(&set->list) : NULL;
+    if (!kept || hash_map_add(&set->by_content, hash, set->list.count - 1)) {
+        return NULL;
+    }
+    *kept = *row;
+    kept->lasts = true;
+    return kept;
+}
+
+void row_set_free(struct row_set *set)
+{
+    chunks_free(&set->list);
+    hash_map_free(&set->by_content);
+}
+
+/* ---- Rows of a file ---- */
+
+struct cached_row {
+    uint64_t address;
+    const struct native_row *row;
+};
+
+/* One that the set does not take. */
+struct own_row {
+    struct native_row row;
+    Dwarf_Frame *frame; /* its expressions point into it */
+};
+
+struct frame_rows {
+    unsigned machine;
+    Elf *elf;               /* with .eh_frame; NULL: none */
+    Dwarf_CFI *eh_frame;    /* ours */
+    Dwarf_CFI *debug_frame; /* belongs to its Dwarf */
+    bool asked_eh_frame;    /* for .eh_frame */
+    bool asked;             /* for .debug_frame */
+    bool refused;           /* one of them */
+    struct hash_map by_address;
+    struct cached_row *list;
+    uint32_t count;
+    uint32_t room;
+    struct row_set *set;
+    struct own_row **own;
+    uint32_t own_count;
+    uint32_t own_room;
+    struct native_row nothing;
+};
+
+struct frame_rows *frame_rows_new(unsigned machine, Elf *eh_frame, struct row_set *set)
+{
+    struct frame_rows *rows = calloc(1, sizeof *rows);
+    if (rows) {
+        rows->machine = machine;
+        rows->set = set;
+        rows->elf = eh_frame;
+    }
+    return rows;
+}
+
+static Dwarf_CFI *eh_frame_of(struct frame_rows *rows)
+{
+    if (rows->elf && !rows->asked_eh_frame) {
+        rows->asked_eh_frame = true;
+        rows->eh_frame = dwarf_getcfi_elf(rows->elf);
+        if (rows->eh_frame && !cfi_check_eh_frame(rows->elf)) {
+            (void)dwarf_cfi_end(rows->eh_frame);
+            rows->eh_frame = NULL;
+            rows->refused = true;
+        }
+    }
+    return rows->eh_frame;
+}
+
+static Dwarf_CFI *debug_frame_of(struct frame_rows *rows, Dwarf *(*debug_frame)(void *context),
+                                 void *context)
+{
+    if (!rows->asked) {
+        rows->asked = true;
+        Dwarf *dwarf = debug_frame(context);
+        Dwarf_CFI *cfi = dwarf ? dwarf_getcfi(dwarf) : NULL;
+        if (cfi && !cfi_check_debug_frame(dwarf_getelf(dwarf))) {
+            rows->refused = true;
+        } else {
+            rows->debug_frame = cfi;
+        }
+    }
+    return rows->debug_frame;
+}
+
+static void forget(struct frame_rows *rows)
+{
+    for (uint32_t i = 0; i < rows->own_count; i++) {
+        free(rows->own[i]->frame);
+        free(rows->own[i]);
+    }
+    rows->own_count = 0;
+    rows->count = 0;
+    hash_map_clear(&rows->by_address);
+}
+
+void frame_rows_free(struct frame_rows *rows)
+{
+    if (!rows) {
+        return;
+    }
+    forget(rows);
+    if (rows->eh_frame) {
+        (void)dwarf_cfi_end(rows->eh_frame);
+    }
+    hash_map_free(&rows->by_address);
+    free((void *)rows->own);
+    free(rows->list);
+    free(rows);
+}
+
+bool frame_rows_need_dwarf(const struct frame_rows *rows)
+{
+    return rows->debug_frame != NULL;
+}
+
+bool frame_rows_refused(const struct frame_rows *rows)
+{
+    return rows->refused;
+}
+
+static bool is_cfa(const Dwarf_Op *op)
+{
+    return op->atom == DW_OP_call_frame_cfa;
+}
+
+static bool plus(const Dwarf_Op *ops, size_t count, int32_t *offset)
+{
+    if (count == 0) {
+        *offset = 0;
+        return true;
+    }
+    /* libdw writes a negative offset as plus_uconst of its two's complement. */
+    if (count == 1 && ops->atom == DW_OP_plus_uconst) {
+        int64_t value = (int64_t)ops->number;
+        *offset = (int32_t)value;
+        return value == *offset;
+    }
+    if (count == 2 && ops[0].atom == DW_OP_consts && ops[1].atom == DW_OP_plus) {
+        int64_t value = (int64_t)ops[0].number;
+        *offset = (int32_t)value;
+        return value == *offset;
+    }
+    return false;
+}
+
+static bool reg_plus(const Dwarf_Op *op, struct native_place *place)
+{
+    uint64_t reg;
+    int64_t offset;
+    if (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31) {
+        reg = op->atom - DW_OP_breg0;
+        offset = (int64_t)op->number;
+    } else if (op->atom == DW_OP_bregx) {
+        reg = op->number;
+        offset = (int64_t)op->number2;
+    } else {
+        return false;
+    }
+    if (reg >= NATIVE_REGS || offset != (int32_t)offset) {
+        return false;
+    }
+    *place =
+        (struct native_place){.rule = NATIVE_REG, .reg = (uint8_t)reg, .offset = (int32_t)offset};
+    return true;
+}
+
+/* A rule in our words. */
+static void take_register(Dwarf_Frame *frame, int number, struct native_place *place)
+{
+    Dwarf_Op memory[3];
+    Dwarf_Op *ops;
+    size_t count;
+    memset(place, 0, sizeof *place);
+    if (dwarf_frame_register(frame, number, memory, &ops, &count) != 0 ||
+        (count == 0 && ops == memory)) {
+        place->rule = NATIVE_UNDEFINED;
+        return;
+    }
+    if (count == 0) {
+        place->rule = NATIVE_SAME;
+        return;
+    }
+    bool value = ops[count - 1].atom == DW_OP_stack_value;
+    size_t body = value ? count - 1 : count;
+    if (body && is_cfa(&ops[0]) && plus(ops + 1, body - 1, &place->offset)) {
+        place->rule = value ? NATIVE_CFA : NATIVE_AT_CFA;
+        return;
+    }
+    if (!value && count == 1 && ops[0].atom == DW_OP_regx && ops[0].number < NATIVE_REGS) {
+        place->rule = NATIVE_REG;
+        place->reg = (uint8_t)ops[0].number;
+        return;
+    }
+    if (!value && count == 1 && ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31) {
+        place->rule = NATIVE_REG;
+        place->reg = (uint8_t)(ops[0].atom - DW_OP_reg0);
+        return;
+    }
+    if (ops == memory || count > UINT16_MAX) {
+        place->rule = NATIVE_UNDEFINED;
+        return;
+    }
+    place->rule = value ? NATIVE_EXPRESSION : NATIVE_AT_EXPRESSION;
+    place->operations = ops;
+    place->length = (uint16_t)body;
+}
+
+static void take_frame(const struct frame_rows *rows, Dwarf_Frame *frame, struct native_row *row)
+{
+    Dwarf_Op *ops;
+    size_t count;
+    if (dwarf_frame_cfa(frame, &ops, &count) != 0 || count == 0 || count > UINT16_MAX) {
+        return;
+    }
+    if (count != 1 || !reg_plus(ops, &row->cfa)) {
+        row->cfa = (struct native_place){
+            .rule = NATIVE_EXPRESSION, .length = (uint16_t)count, .operations = ops};
+    }
+    int return_address = dwarf_frame_info(frame, NULL, NULL, &row->signal);
+    for (unsigned i = 0; i < NATIVE_PLACES; i++) {
+        int number = (int)native_place_register(rows->machine, i);
+        if (i == NATIVE_PLACES - 1 && return_address >= 0) {
+            number = return_address;
+        }
+        take_register(frame, number, &row->places[i]);
+    }
+    row->found = true;
+}
+
+/* The frame that an address has, to be freed. NULL: none. */
+static Dwarf_Frame *find_frame(struct frame_rows *rows, uint64_t address,
+                               Dwarf *(*debug_frame)(void *context), void *context)
+{
+    Dwarf_Frame *frame = NULL;
+    Dwarf_CFI *cfi = eh_frame_of(rows);
+    if (cfi && dwarf_cfi_addrframe(cfi, address, &frame) == 0) {
+        return frame;
+    }
+    cfi = debug_frame_of(rows, debug_frame, context);
+    return cfi && dwarf_cfi_addrframe(cfi, address, &frame) == 0 ? frame : NULL;
+}
+
+/* A copy of a row, with its frame. NULL: no memory. */
+static const struct native_row *keep_own(struct frame_rows *rows, const struct native_row *row,
+                                         Dwarf_Frame *frame)
+{
+    struct own_row *own = NULL;
+    if (array_reserve(&rows->own, rows->own_count, &rows->own_room, sizeof(struct own_row *)) < 0 ||
+        !(own = malloc(sizeof *own))) {
+        return NULL;
+    }
+    *own = (struct own_row){*row, frame};
+    rows->own[rows->own_count++] = own;
+    return &own->row;
+}
+
+static const struct native_row *look_up(struct frame_rows *rows, uint64_t address,
+                                        Dwarf *(*debug_frame)(void *context), void *context)
+{
+    struct native_row row;
+    memset(&row, 0, sizeof row);
+    Dwarf_Frame *frame = find_frame(rows, address, debug_frame, context);
+    if (frame) {
+        take_frame(rows, frame, &row);
+    }
+    const struct native_row *kept = row_set_keep(rows->set, &row);
+    if (!kept) {
+        kept = keep_own(rows, &row, frame);
+        frame = kept ? NULL : frame;
+    }
+    free(frame);
+    return kept ? kept : &rows->nothing;
+}
+
+const struct native_row *frame_rows_at(struct frame_rows *rows, uint64_t address,
+                                       Dwarf *(*debug_frame)(void *context), void *context)
+{
+    struct hash_map_cursor cursor = hash_map_start(&rows->by_address, address);
+    for (uint32_t at; (at = hash_map_next(&rows->by_address, &cursor)) != HASH_MAP_NONE;) {
+        if (rows->list[at].address == address) {
+            return rows->list[at].row;
+        }
+    }
+    if (rows->count == FRAME_ROWS_MAX) {
+        forget(rows);
+    }
+    if (array_reserve(&rows->list, rows->count, &rows->room, sizeof *rows->list) < 0 ||
+        hash_map_add(&rows->by_address, address, rows->count)) {
+        return &rows->nothing;
+    }
+    struct cached_row *cached = &rows->list[rows->count++];
+    cached->address = address;
+    cached->row = look_up(rows, address, debug_frame, context);
+    return cached->row;
+}
+
+uint64_t frame_rows_bytes(const struct frame_rows *rows)
+{
+    return sizeof *rows + (uint64_t)rows->room * sizeof *rows->list +
+           (uint64_t)rows->own_count * sizeof(struct own_row) +
+           rows->by_address.room * sizeof *rows->by_address.slots;
 }

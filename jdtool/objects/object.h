@@ -5,7 +5,7 @@
 #include "jdtool/base/hash_map.h"
 #include "jdtool/base/intern.h"
 #include "jdtool/objects/find_file.h"
-#include "jdtool/objects/frame_rows.h"
+#include "jdtool/objects/frame_row.h"
 #include "jdtool/objects/kallsyms.h"
 #include "jdtool/objects/lines.h"
 #include "jdtool/objects/symbols.h"

@@ -4,7 +4,7 @@
 #include "jdtool/base/message.h"
 #include "jdtool/base/packed_input.h"
 #include "jdtool/jitdump/code_index.h"
-#include "jdtool/profile/saved_format.h"
+#include "jdtool/profile/saved.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /*
- * Saved samples (saved_format.h), given to sinks as if they came from a recording.
+ * Saved samples (saved.h), given to sinks as if they came from a recording.
  *
  * Such a file may come from somebody else: all that it says is checked.
  */

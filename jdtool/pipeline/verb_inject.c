@@ -30,7 +30,7 @@ struct inject_options {
     const char *processor_time; /* what JVMs had of it (processor_time.h); NULL: not known */
     const char *build_id_dir;   /* NULL: perf's default */
     const char *held;           /* "FD:PATH": that directory is open already; NULL: none */
-    const char *save;           /* the samples with their names (saved_format.h); NULL: no */
+    const char *save;           /* the samples with their names (saved.h); NULL: no */
     char **dumps;
     uint32_t dump_count;
     const char **exports; /* "FORMAT[=FILE]", as of export_choose; without FILE: beside output */

@@ -1,10 +1,10 @@
 #include "jdtool/profile/saved.h"
 
+#include "format/leb128.h"
 #include "jdtool/base/array.h"
 #include "jdtool/base/intern.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/packed_output.h"
-#include "jdtool/profile/saved_format.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -35,13 +35,8 @@ void saved_abort(struct saved *saved)
 
 static void put(struct saved *saved, uint64_t value)
 {
-    uint8_t bytes[10];
-    size_t size = 0;
-    for (; value >= 0x80; value >>= 7) {
-        bytes[size++] = (uint8_t)(value | 0x80);
-    }
-    bytes[size++] = (uint8_t)value;
-    packed_output_put(saved->output, bytes, size);
+    uint8_t bytes[LEB128_MAX];
+    packed_output_put(saved->output, bytes, uleb128_put(bytes, value));
 }
 
 static void put_signed(struct saved *saved, int64_t value)
@@ -56,7 +51,7 @@ static uint32_t text(struct saved *saved, const char *string)
         return 0;
     }
     uint32_t number = string_table_add(&saved->texts, string);
-    if (number >= saved->texts_told) {
+    if (number >= saved->texts_told && !saved->texts.error) {
         size_t size = strlen(saved->texts.list[number]);
         size = size < SAVED_TEXT_MAX ? size : SAVED_TEXT_MAX;
         put(saved, SAVED_TEXT);
