@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include "jdtool/perf/perf_data.h"
+#include "jdtool/perf/walked.h"
 #include "jdtool/pipeline/stream.h"
 #include "jdtool/resolve/resolver.h"
 #include "tests/methods_builder.h"
@@ -481,6 +482,76 @@ TEST(a_stack_copy_says_how_it_ended)
                         "c:a.A.m():0\n"
                         "1000203 end 2 c:a.A.m():0 c:a.A.m():0 c:a.A.m():0\n"
                         "1000204 end 1 c:a.A.m():0\n");
+    free(file.records);
+}
+
+/* ---- Stacks that were walked in the kernel ---- */
+
+/* A method whose frame the JVM told: sub rsp,0x18; mov [rsp+0x10],rbp; nop...; add rsp,0x10; pop
+ * rbp; ret. */
+static void put_told_method(struct dump_builder *dump, uint64_t address, const char *name)
+{
+    static const uint8_t code[] = {0x48, 0x83, 0xec, 0x18, 0x48, 0x89, 0x6c, 0x24, 0x10, 0x90,
+                                   0x90, 0x90, 0x90, 0x48, 0x83, 0xc4, 0x10, 0x5d, 0xc3};
+    struct dump_builder section = {0};
+    dump_begin_debug(dump, 1000100, address, 0);
+    dump_begin_trailer(dump);
+    dump_uleb(&section, JITDUMP_CODE_KIND);
+    dump_uleb(&section, JITDUMP_KIND_NMETHOD);
+    dump_uleb(&section, JITDUMP_CODE_FRAME_SIZE);
+    dump_uleb(&section, 0x20);
+    dump_section(dump, JITDUMP_TRAILER_CODE, &section);
+    dump_end_trailer(dump);
+    dump_end(dump);
+    dump_begin(dump, JIT_CODE_LOAD, 1000100);
+    dump_load_fields(dump, address, sizeof code, 1);
+    dump_string(dump, name);
+    dump_bytes(dump, code, sizeof code);
+    dump_end(dump);
+}
+
+/* A walk to the root that assumed the leaf's frame of 32 bytes set up. */
+static void put_walk(struct perf_file *file, uint64_t time, uint64_t leaf, uint64_t caller)
+{
+    struct {
+        struct walked_head head;
+        uint32_t words[8];
+    } walk = {{.magic = WALKED_MAGIC, .words = 7, .frames = 2, .end = WALKED_ROOT},
+              {WALKED_WIDE | WALKED_ASSUMED, (uint32_t)leaf, (uint32_t)(leaf >> 32), 0x20,
+               WALKED_WIDE | WALKED_IS_CALLER, (uint32_t)caller, (uint32_t)(caller >> 32)}};
+    uint64_t payload[32] = {leaf, PID | (uint64_t)PID << 32, time,
+                            0,    PERF_SAMPLE_REGS_ABI_NONE, sizeof walk};
+    memcpy(payload + 6, &walk, sizeof walk);
+    payload[6 + sizeof walk / 8] = sizeof walk;
+    perf_file_record(file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, payload, 56 + sizeof walk);
+}
+
+/* Where a prologue has made room and not stored rbp yet, the walk knows a wrong rbp. It matters
+ * only to a caller that is found by it. */
+TEST(a_walk_is_refuted_only_where_it_went_wrong)
+{
+#ifndef __x86_64__
+    skip(); /* the code is x86-64's */
+#endif
+    struct perf_file file = recording();
+    struct dump_builder dump = dump_start();
+    put_told_method(&dump, CODE, "a.A.leaf()");
+    put_told_method(&dump, CODE + 64, "a.A.caller()");
+    dump_frame_code(&dump, 1000100, CODE + 128, "Interpreter");
+    write_dump(state, &dump, "jit-4242.dump");
+    file.attrs[0].sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+    put_marker(&file, state);
+    put_walk(&file, 1000201, CODE + 9, CODE + 64 + 10); /* in the body */
+    put_walk(&file, 1000202, CODE + 4, CODE + 64 + 10);
+    put_walk(&file, 1000203, CODE + 4, CODE + 128 + 10);
+    put_walk(&file, 1000204, CODE, CODE + 64 + 10);
+    assert_int_equal(run(state, &file), 0);
+    assert_string_equal(strchr(text.text, '\n') + 1,
+                        "1000201 end 5 c:a.A.leaf():0 c:a.A.caller():0\n"
+                        "1000202 end 5 c:a.A.leaf():0 c:a.A.caller():0\n"
+                        "1000203 end 5 c:a.A.leaf():0\n"
+                        "1000204 end 5 c:a.A.leaf():0\n");
+    assert_int_equal(text.counts.refuted, 2);
     free(file.records);
 }
 

@@ -369,15 +369,18 @@ static enum stack_end end_of(enum unwind_end ended, const struct perf_sample *sa
     return ended < UNWIND_END_COUNT ? ends[ended] : STACK_BROKEN;
 }
 
-/* Whether a frame that a walk took for set up, of so many bytes, was not: by its row. */
-static bool is_refuted(struct addr_location *al, uint32_t assumed)
+/* Whether a frame that a walk took for set up, of so many bytes, was not: by its row. Where only
+ * the caller's fp was elsewhere, the walk went wrong only if the next frame was looked for by it;
+ * NULL: there is none. */
+static bool is_refuted(struct addr_location *al, uint32_t assumed, const struct addr_location *next)
 {
     const struct unwind_place *place = &al->unwind;
     if (!place->code || place->stub_section) {
         return !place->code || blob_frame_size(place->code) != assumed;
     }
     const struct frame_row *row = locations_code_row(al);
-    return !row || !frame_row_is_body(row, assumed);
+    bool needs_fp = !next || !next->unwind.code || !blob_steps_by_size(next->unwind.code);
+    return !row || !(needs_fp ? frame_row_is_body(row, assumed) : frame_row_is_sized(row, assumed));
 }
 
 /* Differences are told so often, for whoever looks for their cause. */
@@ -406,7 +409,11 @@ static void compare_walked(struct resolver *resolver, const struct perf_sample *
             user_location(resolver, walked_packed_pc(pcs[same]), frame->caller);
         const struct unwind_place *place = &al->unwind;
         uint32_t assumed = walked_packed_assumed(pcs[same]);
-        if (assumed && is_refuted(al, assumed)) {
+        const struct addr_location *next =
+            assumed && same + 1 < walked
+                ? user_location(resolver, walked_packed_pc(pcs[same + 1]), true)
+                : NULL;
+        if (assumed && is_refuted(al, assumed, next)) {
             resolver->compared_refuted++;
             return;
         }
@@ -488,7 +495,8 @@ static bool add_walked(struct resolver *resolver, struct perf_sample *sample, en
     for (uint32_t i = 0; i < inner; i++) {
         const struct walked_frame *frame = &resolver->walked_frames[i];
         resolver->places[i] = place_of(resolver, frame);
-        if (frame->assumed && is_refuted(resolver->places[i].al, frame->assumed)) {
+        if (frame->assumed && is_refuted(resolver->places[i].al, frame->assumed,
+                                         i + 1 < count ? place_of(resolver, frame + 1).al : NULL)) {
             if (known) {
                 known_stack_forget(known);
             }

@@ -51,4 +51,10 @@ static inline uint32_t blob_frame_size(const struct blob_frames *blob)
     return told ? (uint32_t)blob->told_frame_size : blob->frames.frame_size;
 }
 
+/* Whether a frame of it in which Java code was called gives its caller by its size alone. */
+static inline bool blob_steps_by_size(const struct blob_frames *blob)
+{
+    return blob->shape == FRAMES_COMPILED && blob->told_frame_size > 0 && !blob->continuation_entry;
+}
+
 #endif

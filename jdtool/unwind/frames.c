@@ -68,10 +68,15 @@ static bool is_at_cfa(uint8_t place, int32_t its, int32_t size, int32_t offset)
     return place == FRAME_AT_CFA ? its == offset : place == FRAME_AT_SP && its == size + offset;
 }
 
-bool frame_row_is_body(const struct frame_row *row, uint32_t size)
+bool frame_row_is_sized(const struct frame_row *row, uint32_t size)
 {
     return row->cfa == FRAME_CFA_SP && size <= INT32_MAX && row->cfa_offset == (int32_t)size &&
-           is_at_cfa(row->ra, row->ra_offset, row->cfa_offset, -8) &&
+           is_at_cfa(row->ra, row->ra_offset, row->cfa_offset, -8);
+}
+
+bool frame_row_is_body(const struct frame_row *row, uint32_t size)
+{
+    return frame_row_is_sized(row, size) &&
            is_at_cfa(row->fp, row->fp_offset, row->cfa_offset, -16);
 }
 

@@ -111,6 +111,9 @@ const struct frame_row *frames_at(const struct frames *frames, uint32_t offset);
  * sp, below it the return address, below that the caller's fp. */
 bool frame_row_is_body(const struct frame_row *row, uint32_t size);
 
+/* The same, but the caller's fp may be elsewhere: as in a prologue that has made room for it. */
+bool frame_row_is_sized(const struct frame_row *row, uint32_t size);
+
 /* Appends a row, unless it says what the last one says. 0 or -ENOMEM. */
 int frames_append(struct frames *frames, const struct frame_row *row);
 

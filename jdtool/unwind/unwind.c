@@ -446,8 +446,7 @@ static bool step_generated(struct walk *walk, const struct unwind_place *place)
     if (code->shape == FRAMES_FRAMELESS) {
         return step_bare_leaf(walk);
     }
-    bool in_body = walk->caller && walk->called_java && code->shape == FRAMES_COMPILED &&
-                   code->told_frame_size > 0 && !code->continuation_entry;
+    bool in_body = walk->caller && walk->called_java && blob_steps_by_size(code);
     if (place->stub_section || in_body) {
         return step_body(walk, code);
     }
