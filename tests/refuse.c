@@ -64,6 +64,8 @@ static const struct refused {
     {"get_ns_current_pid_tgid", LINUX(5, 7), SYS_bpf, CALLS_HELPER, EINVAL, 0, 0, 0,
      BPF_FUNC_get_ns_current_pid_tgid},
     {"faccessat2", LINUX(5, 8), SYS_faccessat2, ALL, ENOSYS, 0, 0, 0, 0},
+    {"ringbuf_output", LINUX(5, 8), SYS_bpf, CALLS_HELPER, EINVAL, 0, 0, 0,
+     BPF_FUNC_ringbuf_output},
     {"close_range", LINUX(5, 9), SYS_close_range, ALL, ENOSYS, 0, 0, 0, 0},
     {"get_current_task_btf", LINUX(5, 11), SYS_bpf, CALLS_HELPER, EINVAL, 0, 0, 0,
      BPF_FUNC_get_current_task_btf},

@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include "jdtool/perf/process_table.h"
+#include "jdtool/sampler/filter.h"
 #include "jdtool/sampler/perf_pipe.h"
 #include "jdtool/sampler/present.h"
 #include "jdtool/sampler/processors.h"
@@ -16,12 +17,14 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -490,6 +493,50 @@ TEST(a_child_is_known_by_all_processors)
     free(turn);
     close(ends[0]);
     close(ends[1]);
+}
+
+static bool are_told(const struct filter *filter)
+{
+    struct pollfd told = {.fd = filter->forks.told, .events = POLLIN};
+    return poll(&told, 1, 0) == 1;
+}
+
+static void fork_one(void)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+TEST(forks_are_told_of_who_is_sampled_alone)
+{
+    struct filter filter;
+    int err = filter_load(&filter, FILTER_PLAIN);
+    err = err ? err : filter_tell_forks(&filter);
+    if (err) {
+        filter_close(&filter);
+        print_message("no BPF program: %s\n", strerror(-err));
+        skip();
+    }
+    fork_one();
+    assert_false(are_told(&filter));
+    assert_int_equal(filter_add(&filter, getpid(), 1), 0);
+    for (int i = 0; i < 600; i++) { /* more than there is room for */
+        fork_one();
+    }
+    assert_true(are_told(&filter));
+    filter_forks_seen(&filter);
+    assert_false(are_told(&filter));
+    fork_one();
+    assert_true(are_told(&filter));
+    filter_forks_seen(&filter);
+    assert_int_equal(filter_remove(&filter, getpid()), 0);
+    fork_one();
+    assert_false(are_told(&filter));
+    filter_close(&filter);
+    assert_int_equal(filter_tell_forks(&filter), -ENOENT);
 }
 
 /* Where each process is chosen by itself, what it forks is not. */

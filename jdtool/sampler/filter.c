@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -26,7 +27,7 @@ static int bpf(int command, union bpf_attr *attr)
  * namespace than the first the plain helper's numbers are not ours, and a helper that takes the
  * namespace gives them (Linux 5.7), for threads of that very namespace.
  */
-#define RULE_MAX 9
+#define RULE_MAX 10
 
 /* Which of the map is kept, whose value is in r0: an address, or 0. */
 struct rule {
@@ -116,12 +117,12 @@ static int load_handing_on(const struct filter *filter, const struct stat *names
                         (struct rule){hand_on, sizeof hand_on / sizeof *hand_on});
 }
 
+/* A ring has neither keys nor values. */
 static int create_map(enum bpf_map_type type, uint32_t entries)
 {
-    union bpf_attr attr = {.map_type = type,
-                           .key_size = sizeof(uint32_t),
-                           .value_size = sizeof(uint32_t),
-                           .max_entries = entries};
+    uint32_t size = type == BPF_MAP_TYPE_RINGBUF ? 0 : sizeof(uint32_t);
+    union bpf_attr attr = {
+        .map_type = type, .key_size = size, .value_size = size, .max_entries = entries};
     return bpf(BPF_MAP_CREATE, &attr);
 }
 
@@ -169,8 +170,90 @@ static void close_it(int fd)
     }
 }
 
+/* ---- Forks ---- */
+
+/* It is in the map: its number, which stands at fp-4, is written to the ring. */
+static int load_teller(const struct filter *filter, const struct stat *namespace)
+{
+    const struct bpf_insn tell[] = {
+        {.code = BPF_JMP | BPF_JEQ | BPF_K, .dst_reg = 0, .imm = 0, .off = 7},
+        {.code = BPF_LD | BPF_DW | BPF_IMM,
+         .dst_reg = 1,
+         .src_reg = BPF_PSEUDO_MAP_FD,
+         .imm = filter->forks.told},
+        {0},
+        {.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = 2, .src_reg = 10},
+        {.code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = 2, .imm = -4},
+        {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 3, .imm = 4},
+        {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 4, .imm = 0},
+        {.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_ringbuf_output},
+        {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .imm = 0},
+        {.code = BPF_JMP | BPF_EXIT},
+    };
+    return load_program(BPF_PROG_TYPE_RAW_TRACEPOINT, filter->processes, namespace,
+                        (struct rule){tell, sizeof tell / sizeof *tell});
+}
+
+/* The ring's positions, each in a page of its own: ours, and the kernel's. */
+static int map_positions(struct filter_forks *forks, size_t page)
+{
+    void *ours = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, forks->told, 0);
+    void *its = mmap(NULL, page, PROT_READ, MAP_SHARED, forks->told, (off_t)page);
+    if (its == MAP_FAILED || ours == MAP_FAILED) {
+        (void)(ours != MAP_FAILED && munmap(ours, page));
+        (void)(its != MAP_FAILED && munmap(its, page));
+        return -ENOMEM;
+    }
+    forks->read = ours;
+    forks->written = its;
+    return 0;
+}
+
+static void close_forks(struct filter_forks *forks)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    if (forks->read) {
+        (void)munmap(forks->read, page);
+        (void)munmap((void *)forks->written, page);
+    }
+    close_it(forks->there);
+    close_it(forks->program);
+    close_it(forks->told);
+    *forks = FILTER_NONE.forks;
+}
+
+int filter_tell_forks(struct filter *filter)
+{
+    struct filter_forks *forks = &filter->forks;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    struct stat namespace;
+    if (filter->processes < 0 || stat("/proc/self/ns/pid", &namespace) != 0) {
+        return -ENOENT;
+    }
+    forks->told = create_map(BPF_MAP_TYPE_RINGBUF, (uint32_t)page);
+    forks->program = forks->told < 0 ? forks->told : load_teller(filter, &namespace);
+    union bpf_attr attr = {.raw_tracepoint = {.name = (uintptr_t) "sched_process_fork",
+                                              .prog_fd = (uint32_t)forks->program}};
+    forks->there = forks->program < 0 ? forks->program : bpf(BPF_RAW_TRACEPOINT_OPEN, &attr);
+    int err = forks->there < 0 ? forks->there : map_positions(forks, page);
+    if (err) {
+        close_forks(forks);
+    }
+    return err;
+}
+
+void filter_forks_seen(const struct filter *filter)
+{
+    const struct filter_forks *forks = &filter->forks;
+    if (forks->read) {
+        uint64_t written = __atomic_load_n(forks->written, __ATOMIC_ACQUIRE);
+        __atomic_store_n(forks->read, written, __ATOMIC_SEQ_CST);
+    }
+}
+
 void filter_close(struct filter *filter)
 {
+    close_forks(&filter->forks);
     close_it(filter->processes);
     close_it(filter->next);
     close_it(filter->program);

@@ -5,6 +5,7 @@
 #ifndef JD_TOOL_SAMPLER_FILTER_H
 #define JD_TOOL_SAMPLER_FILTER_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -13,9 +14,15 @@ struct filter {
     int next;      /* of FILTER_HANDS_ON: the array that leads to the other program; -1: none */
     int program;
     int probes; /* the same program, as the kernel wants it for uprobes */
+    struct filter_forks {
+        int program, there; /* and where it runs: the kernel's tracepoint */
+        int told;           /* a ring, readable when one of the processes has forked; -1: none */
+        const uint64_t *written;
+        uint64_t *read; /* NULL: none */
+    } forks;
 };
 
-#define FILTER_NONE ((struct filter){-1, -1, -1, -1})
+#define FILTER_NONE ((struct filter){-1, -1, -1, -1, {-1, -1, -1, NULL, NULL}})
 
 /* As many processes as may be in it at a time. */
 #define FILTER_PROCESSES_MAX 16384
@@ -38,6 +45,16 @@ void filter_close(struct filter *filter);
  * negative errno (-E2BIG: too many processes). */
 int filter_add(const struct filter *filter, pid_t process, uint32_t one_in);
 int filter_remove(const struct filter *filter, pid_t process);
+
+/*
+ * Has forks.told tell of each fork of a process that is in the map, of threads as well, and of no
+ * others (Linux 5.8). The kernel's record of it is written by then. 0 or a negative errno without a
+ * message: as filter_load, and there is nothing new.
+ */
+int filter_tell_forks(struct filter *filter);
+
+/* It is readable no longer, until the next one. */
+void filter_forks_seen(const struct filter *filter);
 
 /* From now on this program of the same kind says what becomes of samples that are kept: its
  * descriptor may be closed, ours not. 0 or a negative errno. */

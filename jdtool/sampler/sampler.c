@@ -37,8 +37,8 @@
 #define SIDE_BAND_SIZE ((size_t)1 << 20)
 #define HALVINGS_MAX   5 /* which fits perf_event_mlock_kb as it is by default */
 
-/* Rings are read this often, in ms, or when one fills; and what is forked is sampled after so many,
- * whatever others fork and map. */
+/* Rings are read this often, in ms, or when one fills; and what is forked is sampled within so
+ * many, however often that is. */
 #define TURN_EVERY 100
 #define TURN_RESTS 5
 
@@ -173,6 +173,14 @@ static int describe_tracepoint(struct sampler *sampler, uint32_t at)
     return id < 0 ? (int)id : 0;
 }
 
+/* A process that is forked is sampled from when we hear of it: where nothing tells us of those of
+ * sampled processes alone, we are woken by the forks of all, and by what they map. */
+static bool hears_forks(const struct sampler *sampler)
+{
+    const struct turn *turn = &sampler->turn;
+    return !turn->is_for_all && !turn->is_for_each && turn->filter.forks.told < 0;
+}
+
 static int describe_events(struct sampler *sampler)
 {
     const struct sampler_options *options = sampler->options;
@@ -218,9 +226,8 @@ static int describe_events(struct sampler *sampler)
         .use_clockid = 1,
         .clockid = CLOCK_MONOTONIC,
         .watermark = 1,
-        /* A process that is forked is sampled from when we hear of it. */
         .wakeup_watermark =
-            options->is_for_each ? (uint32_t)((SIDE_BAND_SIZE >> sampler->halvings) / 4) : 1,
+            hears_forks(sampler) ? 1 : (uint32_t)((SIDE_BAND_SIZE >> sampler->halvings) / 4),
     };
     if (options->by_thread) { /* they are opened as they count */
         clock->sample_freq = (uint64_t)options->frequency * options->by_thread;
@@ -541,6 +548,9 @@ static int load_filter(struct sampler *sampler)
         walker_filters(options->walker, turn->filter.processes);
     }
     turn->is_for_each = options->is_for_each;
+    if (!err && !turn->is_for_each) {
+        (void)filter_tell_forks(&turn->filter);
+    }
     turn->reads_no_files = options->reads_no_files;
     if (err) {
         error_message("failed to load a BPF program that filters samples (%s): dropping those of "
@@ -830,27 +840,31 @@ static void take_more(struct sampler *sampler, struct pollfd *polled)
     }
 }
 
+/* What is waited for besides the rings: signals, more processes, forks. */
+enum { POLLED_OURS = 3 };
+
 /* Until a turn is due, for it is time or a buffer fills, or a process may have been forked. True:
  * the turn. */
 static bool wait_for_turn(const struct sampler *sampler, struct pollfd *polled, uint64_t due)
 {
-    uint32_t count = sampler_descriptors(sampler, &polled[2]);
+    uint32_t count = sampler_descriptors(sampler, &polled[POLLED_OURS]);
     uint64_t time = clock_ns(CLOCK_MONOTONIC);
     int wait = due > time ? (int)((due - time) / 1000000) + 1 : 0;
-    if (poll(polled, count + 2, wait) == 0) {
+    if (poll(polled, count + POLLED_OURS, wait) == 0) {
         return true;
     }
     bool is_due = clock_ns(CLOCK_MONOTONIC) >= due;
     for (uint32_t i = 0; i < count && !is_due; i++) {
         bool is_side_band = i % 2 == 0 && i + 1 < count; /* else the pipe, which is the last */
-        is_due = !is_side_band && polled[2 + i].revents;
+        is_due = !is_side_band && polled[POLLED_OURS + i].revents;
     }
     return is_due || turn_side_band_fills(sampler->processors, sampler->processor_count);
 }
 
 static int sample(struct sampler *sampler, int signals)
 {
-    struct pollfd *polled = calloc((size_t)sampler_descriptors_max(sampler) + 2, sizeof *polled);
+    size_t most = (size_t)sampler_descriptors_max(sampler) + POLLED_OURS;
+    struct pollfd *polled = calloc(most, sizeof *polled);
     if (!polled) {
         return tell_failure("sample", -ENOMEM);
     }
@@ -860,7 +874,9 @@ static int sample(struct sampler *sampler, int signals)
     uint64_t due = 0;
     polled[0] = (struct pollfd){.fd = signals, .events = POLLIN};
     polled[1] = (struct pollfd){.fd = more > 0 ? more : -1, .events = POLLIN};
+    polled[2] = (struct pollfd){.fd = sampler->turn.filter.forks.told, .events = POLLIN};
     while (!err && !polled[0].revents) {
+        filter_forks_seen(&sampler->turn.filter); /* before we look for them */
         if (is_due) {
             uint64_t time = clock_ns(CLOCK_MONOTONIC);
             bool is_early = time - sampler->turn.begun < EARLY_LASTS;
@@ -872,7 +888,7 @@ static int sample(struct sampler *sampler, int signals)
         if (polled[1].revents) {
             take_more(sampler, &polled[1]);
         }
-        if (poll(polled, 1, TURN_RESTS) == 0) {
+        if (poll(polled, 1, is_due ? 0 : TURN_RESTS) == 0) {
             is_due = wait_for_turn(sampler, polled, due);
         }
     }
