@@ -458,9 +458,11 @@ TEST(test_profile_shares)
  * that keeps most, and of one without times, whose samples are merged already. */
 TEST(test_views)
 {
-    for (int kind = 0; kind < 8; kind++) {
+    enum { OF_PROCESSES = 8 };
+    for (int kind = 0; kind <= OF_PROCESSES; kind++) {
         static struct world world;
-        bool keeps_times = kind < 4;
+        bool of_processes = kind == OF_PROCESSES;
+        bool keeps_times = kind < 4 || of_processes;
         if ((kind & 1) && !keeps_times) {
             continue; /* no view has what its profile lacks */
         }
@@ -483,10 +485,14 @@ TEST(test_views)
             assert_true(!keeps_times || profile_add_mark(whole, &mark) == 0);
             assert_true(!(kind & 1) || profile_add_mark(own, &mark) == 0);
             assert_int_equal(profile_add(whole, &sample), 0);
+            if (of_processes) {
+                sample.thread.tid = sample.thread.pid;
+                sample.thread.comm = sample.thread.process_name = "";
+            }
             assert_int_equal(profile_add(own, &sample), 0);
         }
         struct profile view;
-        assert_int_equal(profile_view(whole, kind & 1, kind & 2, &view), 0);
+        assert_int_equal(profile_view(whole, kind & 1, kind & 2, of_processes, &view), 0);
         assert_int_equal(view.sample_count, own->sample_count);
         assert_memory_equal(view.samples, own->samples, own->sample_count * sizeof *own->samples);
         assert_int_equal(view.mark_count, own->mark_count);

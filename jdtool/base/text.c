@@ -162,6 +162,18 @@ const char *text_record_id(uint32_t id)
     }
 }
 
+void text_base64(const uint8_t *from, size_t size, char to[4])
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    uint32_t group = (uint32_t)from[0] << 16;
+    group |= size > 1 ? (uint32_t)from[1] << 8 : 0;
+    group |= size > 2 ? from[2] : 0;
+    to[0] = digits[group >> 18];
+    to[1] = digits[group >> 12 & 63];
+    to[2] = (char)(size > 1 ? digits[group >> 6 & 63] : '=');
+    to[3] = (char)(size > 2 ? digits[group & 63] : '=');
+}
+
 void text_size(uint64_t bytes, char *text)
 {
     static const char units[] = "BKMGTP";

@@ -41,6 +41,9 @@ void text_print(FILE *out, const char *string);
 /* Prints it as a JSON string, quotes included; invalid UTF-8 becomes U+FFFD. */
 void text_print_json(FILE *out, const char *string);
 
+/* The first three bytes of so many, from 1, as four characters of base64. */
+void text_base64(const uint8_t *from, size_t size, char to[4]);
+
 /* A number of bytes as people read it, 1.5KB or 20MB, in `text` of TEXT_SIZE_MAX bytes. */
 #define TEXT_SIZE_MAX 32
 void text_size(uint64_t bytes, char *text);

@@ -95,6 +95,17 @@ void export_event_name(const struct recorded_event *event, char *text, size_t si
     text[i] = '\0';
 }
 
+const char *export_kind_name(enum resolved_kind kind)
+{
+    static const char *const names[RESOLVED_KINDS] = {
+        [RESOLVED_UNKNOWN] = "unknown",         [RESOLVED_KERNEL] = "kernel",
+        [RESOLVED_NATIVE] = "native",           [RESOLVED_STUB] = "stub",
+        [RESOLVED_COMPILED] = "compiled",       [RESOLVED_INLINED] = "inlined",
+        [RESOLVED_INTERPRETED] = "interpreted", [RESOLVED_SUBJECT] = "subject",
+    };
+    return names[kind];
+}
+
 uint64_t export_event_period(const struct recorded_event *event)
 {
     if (event->period) {
@@ -210,7 +221,7 @@ static int write_order(const struct export_sink *sink, const struct export_order
     }
     profile_tell_losses(sink->profile, path);
     int err = profile_view(sink->profile, format->keeps_times || format->adds_up,
-                           wants_identities(order) || format->adds_up, &profile);
+                           wants_identities(order) || format->adds_up, false, &profile);
     if (err) {
         return no_memory(sink);
     }

@@ -93,6 +93,9 @@ int export_sink_new(const struct export_order *orders, uint32_t count, struct sa
  * servers refuse others. Into text, cut at its size. */
 void export_event_name(const struct recorded_event *event, char *text, size_t size);
 
+/* "compiled", "kernel": as JSON documents have the kinds of frames. */
+const char *export_kind_name(enum resolved_kind kind);
+
 /* The time between two samples in the event's unit; 0: not known. */
 uint64_t export_event_period(const struct recorded_event *event);
 

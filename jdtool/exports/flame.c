@@ -12,6 +12,7 @@
  * bytes and is little-endian. Nodes stand behind their parents, samples are by event, then by time.
  * Times are ticks of header.tick nanoseconds since the first sample.
  */
+#include "jdtool/base/text.h"
 #include "jdtool/exports/export.h"
 
 #include "jdtool/base/intern.h"
@@ -185,13 +186,11 @@ static int prepare(struct flame *f)
 
 static void put_kinds(struct json_writer *json)
 {
-    /* As enum resolved_kind, then C1's code, then what stands for no stack. */
-    static const char *const kinds[] = {"unknown", "kernel",      "native",  "stub", "compiled",
-                                        "inlined", "interpreted", "subject", "c1"};
     json_array(json, "kinds");
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        json_text(json, NULL, kinds[i]);
+    for (int kind = 0; kind < RESOLVED_KINDS; kind++) {
+        json_text(json, NULL, export_kind_name(kind));
     }
+    json_text(json, NULL, "c1");
     json_end(json);
 }
 
@@ -398,18 +397,9 @@ static void put_samples(struct flame *f, struct packed_output *output)
 
 static void put_base64(struct packed_output *output, const uint8_t *bytes, size_t size)
 {
-    static const char letters[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (size_t at = 0; at < size; at += 3) {
-        size_t n = size - at < 3 ? size - at : 3;
-        uint32_t group = (uint32_t)bytes[at] << 16 | (n > 1 ? (uint32_t)bytes[at + 1] << 8 : 0) |
-                         (n > 2 ? bytes[at + 2] : 0);
         char text[4];
-        text[0] = letters[group >> 18];
-        text[1] = letters[group >> 12 & 63];
-        text[2] = letters[group >> 6 & 63];
-        text[3] = letters[group & 63];
-        memset(text + n + 1, '=', 3 - n);
+        text_base64(bytes + at, size - at, text);
         packed_output_put(output, text, sizeof text);
     }
 }

@@ -307,13 +307,6 @@ static int count_samples(struct regions *r)
 
 /* ---- Writing ---- */
 
-static const char *const kind_names[RESOLVED_KINDS] = {
-    [RESOLVED_UNKNOWN] = "unknown",         [RESOLVED_KERNEL] = "kernel",
-    [RESOLVED_NATIVE] = "native",           [RESOLVED_STUB] = "stub",
-    [RESOLVED_COMPILED] = "compiled",       [RESOLVED_INLINED] = "inlined",
-    [RESOLVED_INTERPRETED] = "interpreted", [RESOLVED_SUBJECT] = "subject",
-};
-
 static void put_counts(struct regions *r, const uint64_t *counts)
 {
     for (uint32_t what = 0; what < 2; what++) {
@@ -349,7 +342,7 @@ static int put_shares(struct regions *r)
         }
         if (samples > 0) {
             json_object(&r->json, NULL);
-            json_text(&r->json, "kind", kind_names[id / TIERS]);
+            json_text(&r->json, "kind", export_kind_name(id / TIERS));
             json_uint(&r->json, "tier", id % TIERS);
             put_counts(r, share);
             json_end(&r->json);
@@ -419,7 +412,7 @@ static int put_region(struct regions *r, uint32_t id, bool is_shown)
     const struct module *module = region->location->module;
     int err = 0;
     json_object(&r->json, NULL);
-    json_text(&r->json, "kind", kind_names[line->kind]);
+    json_text(&r->json, "kind", export_kind_name(line->kind));
     json_text(&r->json, "name", function->name);
     json_text(&r->json, "file", function->file);
     json_text(&r->json, "module", module ? module->path : NULL);

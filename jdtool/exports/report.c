@@ -25,13 +25,6 @@ struct report {
     uint32_t *places; /* by function: its place among the methods that are written */
 };
 
-static const char *const kind_names[RESOLVED_KINDS] = {
-    [RESOLVED_UNKNOWN] = "unknown",         [RESOLVED_KERNEL] = "kernel",
-    [RESOLVED_NATIVE] = "native",           [RESOLVED_STUB] = "stub",
-    [RESOLVED_COMPILED] = "compiled",       [RESOLVED_INLINED] = "inlined",
-    [RESOLVED_INTERPRETED] = "interpreted", [RESOLVED_SUBJECT] = "subject",
-};
-
 static void put_weights(struct report *r, const char *key, const uint64_t *weights)
 {
     json_array(&r->json, key);
@@ -67,7 +60,7 @@ static void put_method(struct report *r, const struct orders *orders, uint32_t i
     }
     for (int kind = 0; kind < RESOLVED_KINDS; kind++) {
         if (kinds & 1u << kind) {
-            json_text(json, NULL, kind_names[kind]);
+            json_text(json, NULL, export_kind_name(kind));
         }
     }
     json_end(json);

@@ -4,10 +4,14 @@
  * labels, and a block again when a sample falls into it: samples come in the order of time, so the
  * last block of each thread is kept.
  */
+#include "jdtool/jitdump/thread_journal.h"
+
+#include "format/threads.h"
 #include "jdtool/base/array.h"
+#include "jdtool/base/intern.h"
 #include "jdtool/base/message.h"
+#include "jdtool/base/numbered.h"
 #include "jdtool/base/packed_file.h"
-#include "jdtool/jitdump/thread_journal_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +20,110 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+struct block {
+    uint64_t from; /* its first record */
+    uint64_t offset;
+    uint64_t base;
+    uint64_t mounted;   /* before its first record; THREADS_NOT_KNOWN */
+    uint64_t lost_from; /* 0: nothing was left out before it */
+    uint32_t slots;
+};
+
+struct label_change {
+    uint64_t time, label;
+};
+
+/* The labels of one thread, platform or virtual. */
+struct label_list {
+    struct label_change *changes;
+    uint32_t count, room;
+    bool sorted;
+};
+
+/* A name, and when it was read. */
+struct name_read {
+    uint64_t time;
+    uint64_t id; /* in Java; another one: another thread that got the same tid */
+    const char *name;
+};
+
+struct thread {
+    uint64_t tid;
+    struct block *blocks;
+    uint32_t block_count, block_room;
+    struct name_read *names;
+    uint32_t name_count, name_room;
+    bool blocks_sorted, names_sorted;
+    uint64_t ended; /* when; 0: it goes on */
+    struct label_list labels;
+    /* The block that was fetched last. */
+    uint64_t fetched; /* its offset; 0: none */
+    struct threads_slot *slots;
+};
+
+struct virtual_thread {
+    uint64_t id;
+    uint64_t seen; /* the time of its latest mount or name */
+    const char *name;
+    struct label_list labels;
+};
+
+struct label_text {
+    uint64_t label;
+    uint64_t seen; /* when it was set last */
+    const char *text;
+};
+
+struct thread_journal {
+    int fd;
+    char *path;
+    struct threads_header header;
+    uint64_t next; /* offset of the next block */
+    bool broken;
+    uint64_t newest;         /* the time of a record */
+    uint64_t newest_virtual; /* the highest id */
+    uint64_t forgotten_at;   /* journal->next then */
+    struct intern strings;
+    struct intern old_strings; /* of before the last forgetting */
+    struct numbered threads;   /* of struct thread, by tid */
+    struct numbered virtuals;  /* of struct virtual_thread, by id */
+    struct numbered labels;    /* of struct label_text, by label */
+};
+
+/* ---- Lists by time ---- */
+
+/* Their elements begin with one. */
+static uint64_t time_of(const void *element)
+{
+    uint64_t time;
+    memcpy(&time, element, sizeof time);
+    return time;
+}
+
+/* The number of elements up to that time, of a sorted list. */
+static uint32_t times_until(const void *list, uint32_t count, size_t element, uint64_t time)
+{
+    uint32_t at;
+    ARRAY_FIRST(at, count, time_of((const char *)list + at * element) <= time);
+    return at;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    uint64_t first = time_of(a);
+    uint64_t second = time_of(b);
+    return first < second ? -1 : first > second;
+}
+
+/* Sorts a list that is not: *sorted. */
+static void times_sort(void *list, uint32_t count, size_t element, bool *sorted)
+{
+    if (!*sorted) {
+        qsort(list, count, element, by_time);
+        *sorted = true;
+    }
+}
 
 /* ---- Forgetting ---- */
 
@@ -295,14 +403,14 @@ static int take_text(struct thread_journal *journal, uint64_t kind, uint64_t val
     return 0;
 }
 
-bool journal_has_text(uint64_t kind)
+static bool journal_has_text(uint64_t kind)
 {
     return kind == THREADS_VIRTUAL || kind == THREADS_PLATFORM || kind == THREADS_LABEL_TEXT;
 }
 
 /* Slots behind the first that belong to the text there; 0: they are not all in the block. */
-uint32_t journal_text_slots(const struct threads_slot *slots, uint32_t count,
-                            struct threads_text *head)
+static uint32_t journal_text_slots(const struct threads_slot *slots, uint32_t count,
+                                   struct threads_text *head)
 {
     if (count < 2) {
         return 0;
@@ -413,7 +521,8 @@ static int take_block(struct thread_journal *journal, const struct threads_block
     return err;
 }
 
-bool journal_read_at(const struct thread_journal *journal, void *out, size_t size, uint64_t offset)
+static bool journal_read_at(const struct thread_journal *journal, void *out, size_t size,
+                            uint64_t offset)
 {
     uint8_t *to = out;
     while (size) {
@@ -607,4 +716,162 @@ uint32_t thread_journal_pid(const struct thread_journal *journal)
 bool thread_journal_has_arch_stamps(const struct thread_journal *journal)
 {
     return journal->header.flags & THREADS_FLAGS_ARCH_TIMESTAMP;
+}
+
+/* ---- Asking ---- */
+
+/* The records of a block; NULL: they cannot be read any more, or there is no memory. */
+static const struct threads_slot *fetch(struct thread_journal *journal, struct thread *thread,
+                                        const struct block *block)
+{
+    if (!thread->slots) {
+        thread->slots = calloc(THREADS_BLOCK_SLOTS, sizeof *thread->slots);
+    }
+    if (!thread->slots) {
+        return NULL;
+    }
+    if (thread->fetched != block->offset) {
+        thread->fetched = 0;
+        if (!journal_read_at(journal, thread->slots, block->slots * sizeof *thread->slots,
+                             block->offset + sizeof(struct threads_block))) {
+            return NULL;
+        }
+        thread->fetched = block->offset;
+    }
+    return thread->slots;
+}
+
+/* What the thread carried then. False: not to be had. */
+static bool mounted_at(struct thread_journal *journal, struct thread *thread, uint64_t time,
+                       uint64_t *mounted)
+{
+    if (!thread->blocks) { /* only others have told of it */
+        *mounted = THREADS_NOT_KNOWN;
+        return true;
+    }
+    times_sort(thread->blocks, thread->block_count, sizeof *thread->blocks, &thread->blocks_sorted);
+    uint32_t next = times_until(thread->blocks, thread->block_count, sizeof *thread->blocks, time);
+    const struct block *behind = next < thread->block_count ? &thread->blocks[next] : NULL;
+    if (behind && behind->lost_from && time >= behind->lost_from) {
+        return false;
+    }
+    if (next == 0) {
+        *mounted = behind ? behind->mounted : THREADS_NOT_KNOWN;
+        return true;
+    }
+    const struct block *block = &thread->blocks[next - 1];
+    const struct threads_slot *slots = fetch(journal, thread, block);
+    if (!slots) {
+        return false;
+    }
+    *mounted = block->mounted;
+    for (uint32_t i = 0; i < block->slots && block->base + (slots[i].stamp >> 8) <= time; i++) {
+        uint64_t kind = slots[i].stamp & 0xff;
+        struct threads_text text;
+        if (kind == THREADS_MOUNT) {
+            *mounted = slots[i].value;
+        } else if (kind == THREADS_UNMOUNT) {
+            *mounted = 0;
+        } else if (journal_has_text(kind)) {
+            i += journal_text_slots(slots + i, block->slots - i, &text);
+        }
+    }
+    return true;
+}
+
+static const char *labels_at(const struct thread_journal *journal, struct label_list *list,
+                             uint64_t time)
+{
+    times_sort(list->changes, list->count, sizeof *list->changes, &list->sorted);
+    uint32_t next = times_until(list->changes, list->count, sizeof *list->changes, time);
+    uint64_t label = next ? list->changes[next - 1].label : 0;
+    const struct label_text *text = label ? numbered_find(&journal->labels, label) : NULL;
+    return text && *text->text ? text->text : NULL;
+}
+
+/*
+ * Whether the kernel would have this name as comm: its first 15 bytes or, since JDK 22, the first 7
+ * and the last 6 with two points between (os::Linux, os_linux.cpp: set_native_thread_name).
+ */
+static bool is_comm_of(const char *comm, const char *name)
+{
+    enum { COMM = 15, HEAD = 7, TAIL = 6 };
+    size_t length = strlen(name);
+    if (length <= COMM) {
+        return strcmp(comm, name) == 0;
+    }
+    char middle_out[COMM + 1];
+    memcpy(middle_out, name, HEAD);
+    memcpy(middle_out + HEAD, "..", 2);
+    memcpy(middle_out + HEAD + 2, name + length - TAIL, TAIL + 1);
+    return (strlen(comm) == COMM && strncmp(comm, name, COMM) == 0) ||
+           strcmp(comm, middle_out) == 0;
+}
+
+/*
+ * The name that was read last; if the kernel had another one then, the thread had renamed itself,
+ * and the whole name was read later. NULL: it never was.
+ */
+static const char *name_at(struct thread *thread, uint64_t time, const char *comm,
+                           const char *process)
+{
+    times_sort(thread->names, thread->name_count, sizeof *thread->names, &thread->names_sorted);
+    if (thread->name_count == 0) {
+        return NULL;
+    }
+    uint32_t next = times_until(thread->names, thread->name_count, sizeof *thread->names, time);
+    uint32_t last = next ? next - 1 : 0;
+    const struct name_read *names = thread->names;
+    if (is_comm_of(comm, names[last].name) || !*comm || strcmp(comm, process) == 0) {
+        return names[last].name;
+    }
+    for (uint32_t i = last + 1; i < thread->name_count && names[i].id == names[last].id; i++) {
+        if (is_comm_of(comm, names[i].name)) {
+            return names[i].name;
+        }
+    }
+    for (uint32_t i = last; i > 0 && names[i - 1].id == names[last].id; i--) {
+        if (is_comm_of(comm, names[i - 1].name)) {
+            return names[i - 1].name;
+        }
+    }
+    return NULL;
+}
+
+static void name_virtual(struct thread_journal *journal, uint64_t id, uint64_t time,
+                         struct thread_identity *out)
+{
+    struct virtual_thread *virtual = numbered_find(&journal->virtuals, id);
+    out->virtual_id = id;
+    out->virtual_name = virtual ? virtual->name : "";
+    out->labels = virtual ? labels_at(journal, &virtual->labels, time) : NULL;
+}
+
+int thread_journal_at(struct thread_journal *journal, uint32_t tid, uint64_t time, const char *comm,
+                      const char *process, struct thread_identity *out)
+{
+    struct thread *thread = numbered_find(&journal->threads, tid);
+    uint64_t mounted = 0;
+    *out = (struct thread_identity){0};
+    if (!thread) {
+        return 0;
+    }
+    out->name = name_at(thread, time, comm, process);
+    if (!mounted_at(journal, thread, time, &mounted)) {
+        out->is_unknown = true;
+        return thread->slots ? 0 : -ENOMEM;
+    }
+    if (mounted == 0 || mounted == THREADS_NOT_KNOWN) {
+        out->labels = labels_at(journal, &thread->labels, time);
+        return 0;
+    }
+    name_virtual(journal, mounted, time, out);
+    return 0;
+}
+
+void thread_journal_virtual_at(struct thread_journal *journal, uint64_t id, uint64_t time,
+                               struct thread_identity *out)
+{
+    *out = (struct thread_identity){0};
+    name_virtual(journal, id, time, out);
 }

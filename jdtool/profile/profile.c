@@ -693,42 +693,47 @@ static int view_plainly(const struct profile *profile, struct profile *view)
 }
 
 /* Equal samples are one, and threads are those of samples: marks are nothing without times. */
-static int view_without_times(const struct profile *profile, struct profile *view)
+static int view_without_times(const struct profile *profile, bool of_processes,
+                              struct profile *view)
 {
+    static const char none[] = "";
     const struct profile_sample *samples = view->samples;
     const struct profile_thread *threads = view->threads;
-    uint32_t *numbers = malloc(((size_t)view->thread_count + 1) * sizeof *numbers);
-    struct profile_thread *used = malloc(((size_t)view->thread_count + 1) * sizeof *used);
+    struct hash_map thread_map = {0};
     struct hash_map map = {0};
+    uint32_t thread_room = 0;
     uint32_t room = 0;
-    int err = numbers && used ? 0 : -ENOMEM;
+    int err = 0;
     uint32_t sample_count = view->sample_count;
-    for (uint32_t i = 0; !err && i < view->thread_count; i++) {
-        numbers[i] = PROFILE_NONE;
-    }
-    view->threads = used;
+    view->threads = NULL;
     view->thread_count = view->mark_count = view->sample_count = 0;
     view->samples = NULL;
     view->keeps_times = false;
     for (uint32_t i = 0; !err && i < sample_count; i++) {
         struct profile_sample sample = samples[i];
-        uint32_t *number = &numbers[sample.thread];
-        if (*number == PROFILE_NONE) {
-            *number = view->thread_count++;
-            used[*number] = threads[sample.thread];
+        struct profile_thread thread = threads[sample.thread];
+        if (of_processes) {
+            thread = (struct profile_thread){.pid = thread.pid,
+                                             .tid = thread.pid,
+                                             .comm = none,
+                                             .labels = none,
+                                             .virtual_name = none,
+                                             .process_name = none};
         }
-        sample.thread = *number;
-        err = merge_sample(view, &map, &room, &sample);
+        err = intern_thread(&view->threads, &view->thread_count, &thread_room, &thread_map, &thread,
+                            &sample.thread);
+        err = err ? err : merge_sample(view, &map, &room, &sample);
     }
     if (samples != profile->samples) {
         free((void *)samples);
     }
+    hash_map_free(&thread_map);
     hash_map_free(&map);
-    free(numbers);
     return err;
 }
 
-int profile_view(const struct profile *profile, bool times, bool identities, struct profile *view)
+int profile_view(const struct profile *profile, bool times, bool identities, bool of_processes,
+                 struct profile *view)
 {
     int err = 0;
     *view = *profile;
@@ -738,7 +743,7 @@ int profile_view(const struct profile *profile, bool times, bool identities, str
     }
     /* One that is merged already is merged again where threads became one. */
     if (!err && !times && (profile->keeps_times || view->samples != profile->samples)) {
-        err = view_without_times(profile, view);
+        err = view_without_times(profile, of_processes, view);
     }
     if (err) {
         profile_view_free(profile, view);

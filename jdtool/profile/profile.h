@@ -135,10 +135,12 @@ int profile_add_mark(struct profile *profile, const struct resolved_mark *mark);
 void profile_close(struct profile *profile);
 
 /*
- * The profile as one that kept less would be: without times, or identities, which it may have. What
+ * The profile as one that kept less would be: without times, or identities, which it may have.
+ * of_processes: and without times a process' threads are one, of its pid and without a name. What
  * both have is shared: free the view first. 0 or -ENOMEM, and the view is then freed.
  */
-int profile_view(const struct profile *profile, bool times, bool identities, struct profile *view);
+int profile_view(const struct profile *profile, bool times, bool identities, bool of_processes,
+                 struct profile *view);
 void profile_view_free(const struct profile *profile, struct profile *view);
 
 /* What its samples of an event are together. */

@@ -3,6 +3,7 @@
 
 #include "jdtool/base/message.h"
 #include "jdtool/base/protobuf.h"
+#include "jdtool/base/text.h"
 #include "jdtool/live/wait.h"
 
 #include <ctype.h>
@@ -89,15 +90,8 @@ static uint8_t *make_pyroscope(const struct labels *labels, const uint8_t *profi
 
 static char *put_base64(char *to, const uint8_t *from, size_t size)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < size; i += 3) {
-        uint32_t group = (uint32_t)from[i] << 16;
-        group |= i + 1 < size ? (uint32_t)from[i + 1] << 8 : 0;
-        group |= i + 2 < size ? from[i + 2] : 0;
-        *to++ = digits[group >> 18];
-        *to++ = digits[group >> 12 & 63];
-        *to++ = (char)(i + 1 < size ? digits[group >> 6 & 63] : '=');
-        *to++ = (char)(i + 2 < size ? digits[group & 63] : '=');
+    for (size_t i = 0; i < size; i += 3, to += 4) {
+        text_base64(from + i, size - i, to);
     }
     return to;
 }

@@ -13,12 +13,10 @@ struct slices_sink {
     const struct slices_options *options;
     const struct recording *recording;
     struct recording described; /* with a wall clock, for the formats */
-    /* One that merges equal stacks and one that keeps times; NULL: no format wants it, or the slice
-     * has no sample yet. */
-    struct profile *profiles[2];
-    bool wanted[2];
-    uint64_t from, until; /* of the slice, on the recording's clock; 0: none has begun */
-    uint64_t given_until; /* the last one's */
+    struct profile *profile;    /* NULL: the slice has no sample yet */
+    bool keeps_times;           /* some format does */
+    uint64_t from, until;       /* of the slice, on the recording's clock; 0: none has begun */
+    uint64_t given_until;       /* the last one's */
     struct slice slice;
 };
 
@@ -30,10 +28,8 @@ static int no_memory(void)
 
 static void forget(struct slices_sink *sink)
 {
-    for (size_t i = 0; i < 2; i++) {
-        profile_free(sink->profiles[i]);
-        sink->profiles[i] = NULL;
-    }
+    profile_free(sink->profile);
+    sink->profile = NULL;
     sink->slice = (struct slice){0};
     sink->from = sink->until = 0;
 }
@@ -57,13 +53,18 @@ static void describe(struct slices_sink *sink)
 static int write_body(struct slices_sink *sink, uint32_t index, uint8_t **body)
 {
     const struct export_format *format = sink->options->formats[index];
-    const struct profile *profile = sink->profiles[format->keeps_times];
+    struct profile view;
     struct packed_output *output;
     int err = packed_output_open_memory(true, &output);
     if (err) {
         return err;
     }
-    err = format->write(profile, sink->options->settings, output);
+    bool apart = sink->options->by_thread;
+    err = profile_view(sink->profile, format->keeps_times, apart, !apart, &view);
+    if (!err) {
+        err = format->write(&view, sink->options->settings, output);
+        profile_view_free(sink->profile, &view);
+    }
     if (err) {
         packed_output_abort(output);
         return err == -ENOMEM ? no_memory() : err;
@@ -84,15 +85,10 @@ static int give(struct slices_sink *sink)
     describe(sink);
     sink->slice.lost = sink->recording->counts.lost_samples;
     sink->slice.let_go_early = sink->recording->counts.let_go_early;
-    for (size_t i = 0; i < 2; i++) {
-        struct profile *profile = sink->profiles[i];
-        if (!profile) {
-            continue;
-        }
-        profile->recording = &sink->described;
-        profile->from = profile->from < sink->from ? profile->from : sink->from;
-        profile->until = profile->until > sink->until - 1 ? profile->until : sink->until - 1;
-    }
+    struct profile *profile = sink->profile;
+    profile->recording = &sink->described;
+    profile->from = profile->from < sink->from ? profile->from : sink->from;
+    profile->until = profile->until > sink->until - 1 ? profile->until : sink->until - 1;
     sink->given_until = sink->until;
     sink->slice.from = sink->from + (uint64_t)sink->described.wall_offset;
     sink->slice.until = sink->until + (uint64_t)sink->described.wall_offset;
@@ -142,21 +138,6 @@ static void count_frames(struct slices_sink *sink, const struct resolved_sample 
     }
 }
 
-static int add_to(struct slices_sink *sink, bool keeps_times, const struct resolved_sample *sample)
-{
-    struct profile **profile = &sink->profiles[keeps_times];
-    if (!sink->wanted[keeps_times]) {
-        return 0;
-    }
-    if (!*profile) {
-        *profile = profile_new(keeps_times);
-    }
-    if (*profile) {
-        (*profile)->keeps_identities = sink->options->by_thread;
-    }
-    return !*profile || profile_add(*profile, sample) ? no_memory() : 0;
-}
-
 static int add_sample(struct sample_sink *base, const struct resolved_sample *sample)
 {
     struct slices_sink *sink = (struct slices_sink *)base;
@@ -171,12 +152,16 @@ static int add_sample(struct sample_sink *base, const struct resolved_sample *sa
         sink->until = sink->from + sink->options->length;
     }
     struct resolved_sample merged = *sample;
-    if (!sink->options->by_thread) {
+    if (!sink->options->by_thread && !sink->keeps_times) {
         merged.thread.tid = merged.thread.pid;
         merged.thread.comm = merged.thread.process_name = "";
     }
-    err = err ? err : add_to(sink, false, &merged);
-    err = err ? err : add_to(sink, true, sample);
+    if (!err && !sink->profile && (sink->profile = profile_new(sink->keeps_times))) {
+        sink->profile->keeps_identities = sink->options->by_thread;
+    }
+    if (!err && (!sink->profile || profile_add(sink->profile, &merged))) {
+        err = no_memory();
+    }
     count_frames(sink, sample);
     return err;
 }
@@ -211,7 +196,7 @@ int slices_sink_new(const struct slices_options *options, struct sample_sink **o
     sink->sink.ops = &ops;
     sink->options = options;
     for (uint32_t i = 0; i < options->format_count; i++) {
-        sink->wanted[options->formats[i]->keeps_times] = true;
+        sink->keeps_times |= options->formats[i]->keeps_times;
     }
     *out = &sink->sink;
     return 0;
