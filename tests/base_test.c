@@ -5,6 +5,7 @@
 #include "jdtool/base/intern.h"
 #include "jdtool/base/output_file.h"
 #include "jdtool/base/tree.h"
+#include "jdtool/base/unique.h"
 #include "jdtool/base/units.h"
 #include "tests/random.h"
 
@@ -295,6 +296,56 @@ TEST(test_tree_against_truth)
     assert_true(full > 0);
     hash_map_free(&map);
     free(list);
+}
+
+/* Elements by their first bytes, against a search through all of them. */
+TEST(test_unique_against_truth)
+{
+    struct thing {
+        uint32_t key[3];
+        uint32_t times;
+    } *list = NULL;
+    uint64_t seed = random_seed();
+    struct hash_map map = {0};
+    uint32_t count = 0, room = 0;
+    for (uint32_t i = 0; i < 2000; i++) {
+        const struct thing wanted = {
+            .key = {random_below(&seed, 8), random_below(&seed, 8), random_below(&seed, 8)}};
+        uint32_t truth = 0;
+        while (truth < count && memcmp(list[truth].key, wanted.key, sizeof wanted.key) != 0) {
+            truth++;
+        }
+        uint32_t found = unique_find(list, sizeof *list, &map, &wanted, sizeof wanted.key);
+        assert_int_equal(found, truth < count ? truth : HASH_MAP_NONE);
+        uint32_t number =
+            unique_add(&list, &count, &room, sizeof *list, &map, &wanted, sizeof wanted.key);
+        assert_int_equal(number, truth);
+        assert_true(list[number].times++ > 0 || number + 1 == count);
+    }
+    assert_in_range(count, 400, 8 * 8 * 8);
+    hash_map_free(&map);
+    free(list);
+}
+
+/* Strings have the numbers of their first coming; what is no UTF-8 is mended. */
+TEST(test_string_table)
+{
+    struct string_table table = {0};
+    for (uint32_t round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < 500; i++) {
+            char text[16];
+            snprintf(text, sizeof text, "name %u", i);
+            assert_int_equal(string_table_add(&table, text), i);
+            assert_string_equal(table.list[i], text);
+        }
+    }
+    assert_int_equal(table.count, 500);
+    assert_int_equal(string_table_add(&table, "a\xff"), 500);
+    assert_int_equal(string_table_add(&table, "a\xef\xbf\xbd"), 500);
+    assert_int_equal(string_table_add(&table, NULL), 501);
+    assert_int_equal(string_table_add(&table, ""), 501);
+    assert_int_equal(table.error, 0);
+    string_table_free(&table);
 }
 
 TEST_MAIN(NULL, NULL)

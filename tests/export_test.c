@@ -519,6 +519,47 @@ TEST(test_views)
     }
 }
 
+/* Samples in order by several keys: none that follows is before, and those of the same stay in the
+ * order of their coming. What they are together is their sum by event. */
+TEST(test_order)
+{
+    static const enum sample_key keys[] = {BY_EVENT, BY_THREAD, BY_TIME, BY_NUMBER};
+    static struct world world;
+    struct profile *profile = profile_new(true);
+    world_make(&world, random_seed());
+    profile->recording = &world.recording;
+    for (int i = 0; i < 500; i++) {
+        struct resolved_sample sample = world_sample(&world);
+        sample.time = world_start + random_below(&world.random, 100);
+        assert_int_equal(profile_add(profile, &sample), 0);
+    }
+    uint32_t *order = profile_order(profile, keys);
+    assert_non_null(order);
+    struct profile_sum all = {0};
+    for (uint32_t event = 0; event < world.recording.event_count; event++) {
+        struct profile_sum sum = profile_sum(profile, event);
+        all.samples += sum.samples;
+        all.weight += sum.weight;
+    }
+    uint64_t weight = profile->samples[order[0]].weight;
+    for (uint32_t i = 1; i < profile->sample_count; i++) {
+        const struct profile_sample *a = &profile->samples[order[i - 1]];
+        const struct profile_sample *b = &profile->samples[order[i]];
+        uint64_t of_a[] = {a->event, a->thread, a->time, order[i - 1]};
+        uint64_t of_b[] = {b->event, b->thread, b->time, order[i]};
+        size_t k = 0;
+        while (k < 3 && of_a[k] == of_b[k]) {
+            k++;
+        }
+        assert_true(of_a[k] < of_b[k]);
+        weight += b->weight;
+    }
+    assert_int_equal(all.samples, 500);
+    assert_int_equal(all.weight, weight);
+    free(order);
+    profile_free(profile);
+}
+
 /* The function of the innermost frame, as a profile has it. */
 static uint32_t function_of(struct profile *profile, enum resolved_kind kind,
                             const struct module *module, const char *name)

@@ -4,7 +4,7 @@
 #include "jdtool/base/verb.h"
 #include "jdtool/live/ask.h"
 #include "jdtool/live/verbs.h"
-#include "jdtool/record/recording.h"
+#include "jdtool/record/recorder.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -134,15 +134,15 @@ enum { FREQUENCY_COPIED = 99, FREQUENCY_FP = 997 };
 
 /* ---- Before anything is made ---- */
 
-static void choose_stacks(struct recording *recording)
+static void choose_stacks(struct recorder *recorder)
 {
-    const struct record_options *options = recording->options;
-    recording->copied = options->stacks != STACKS_FP && options->stacks != STACKS_NONE;
-    recording->piped = recording->copied && !options->keep_raw && !options->no_inject;
-    recording->discards = options->discard_raw || recording->piped;
-    recording->frequency = options->frequency  ? options->frequency
-                           : recording->copied ? FREQUENCY_COPIED
-                                               : FREQUENCY_FP;
+    const struct record_options *options = recorder->options;
+    recorder->copied = options->stacks != STACKS_FP && options->stacks != STACKS_NONE;
+    recorder->piped = recorder->copied && !options->keep_raw && !options->no_inject;
+    recorder->discards = options->discard_raw || recorder->piped;
+    recorder->frequency = options->frequency ? options->frequency
+                          : recorder->copied ? FREQUENCY_COPIED
+                                             : FREQUENCY_FP;
 }
 
 static int check_agent(void)
@@ -154,10 +154,10 @@ static int check_agent(void)
     return STATUS_DONE;
 }
 
-static bool is_among(const struct recording *recording, pid_t pid)
+static bool is_among(const struct recorder *recorder, pid_t pid)
 {
-    for (uint32_t i = 0; i < recording->jvm_count; i++) {
-        if (recording->jvms[i].target.process.pid == pid) {
+    for (uint32_t i = 0; i < recorder->jvm_count; i++) {
+        if (recorder->jvms[i].target.process.pid == pid) {
             return true;
         }
     }
@@ -166,39 +166,39 @@ static bool is_among(const struct recording *recording, pid_t pid)
 
 /* Whom sessions point to stays where it is: one that is not kept has all its places from its
  * beginning, and a profile finds its JVMs before it attaches. */
-static int add_jvm(struct recording *recording, const struct target *target)
+static int add_jvm(struct recorder *recorder, const struct target *target)
 {
-    struct recorded_jvm *place = NULL;
-    for (uint32_t i = 0; i < recording->jvm_count && !place; i++) {
-        place = recording->jvms[i].target.process.pid ? NULL : &recording->jvms[i];
+    struct running_jvm *place = NULL;
+    for (uint32_t i = 0; i < recorder->jvm_count && !place; i++) {
+        place = recorder->jvms[i].target.process.pid ? NULL : &recorder->jvms[i];
     }
-    if (!place && recording->start_reader && recording->jvm_count == RECORDING_LOOKED_AT_MAX) {
+    if (!place && recorder->start_reader && recorder->jvm_count == RECORDING_LOOKED_AT_MAX) {
         error_message("profiling %d JVMs, the most that are possible", RECORDING_LOOKED_AT_MAX);
         return STATUS_FAILED;
     }
-    if (!place && array_reserve(&recording->jvms, recording->jvm_count, &recording->jvm_room,
-                                sizeof *recording->jvms)) {
+    if (!place && array_reserve(&recorder->jvms, recorder->jvm_count, &recorder->jvm_room,
+                                sizeof *recorder->jvms)) {
         error_message("failed to start: %s", strerror(ENOMEM));
         return STATUS_FAILED;
     }
-    place = place ? place : &recording->jvms[recording->jvm_count++];
-    *place = (struct recorded_jvm){
+    place = place ? place : &recorder->jvms[recorder->jvm_count++];
+    *place = (struct running_jvm){
         .target = *target, .joining = NO_JOINING, .guardian = {.ours = -1, .child = NO_CHILD}};
     return STATUS_DONE;
 }
 
-static int find_jvm(struct recording *recording, const char *word)
+static int find_jvm(struct recorder *recorder, const char *word)
 {
     struct target target;
-    if (target_find(&target, word, &recording->waiting)) {
+    if (target_find(&target, word, &recorder->waiting)) {
         return STATUS_FAILED;
     }
-    if (is_among(recording, target.process.pid)) {
+    if (is_among(recorder, target.process.pid)) {
         target_close(&target);
         return STATUS_DONE;
     }
     int status = ask_prepare(&target) ? STATUS_FAILED : STATUS_DONE;
-    status = status ? status : add_jvm(recording, &target);
+    status = status ? status : add_jvm(recorder, &target);
     if (status) {
         target_close(&target);
     }
@@ -206,20 +206,20 @@ static int find_jvm(struct recording *recording, const char *word)
 }
 
 /* Of -p: "4711,shop". */
-static int find_named(struct recording *recording)
+static int find_named(struct recorder *recorder)
 {
-    char *words = strdup(recording->options->jvm);
+    char *words = strdup(recorder->options->jvm);
     char *rest = words;
     int status = words ? STATUS_DONE : STATUS_FAILED;
     while (!status && rest) {
-        status = find_jvm(recording, strsep(&rest, ","));
+        status = find_jvm(recorder, strsep(&rest, ","));
     }
     free(words);
     return status;
 }
 
 struct match {
-    struct recording *recording;
+    struct recorder *recorder;
     uint32_t refused;
 };
 
@@ -229,59 +229,59 @@ static bool take_match(void *context, pid_t pid, const char *name)
     struct match *match = context;
     char word[16];
     snprintf(word, sizeof word, "%d", (int)pid);
-    if (strstr(name, match->recording->options->match)) {
-        match->refused += find_jvm(match->recording, word) != STATUS_DONE;
+    if (strstr(name, match->recorder->options->match)) {
+        match->refused += find_jvm(match->recorder, word) != STATUS_DONE;
     }
-    return !match->recording->waiting.ended_by;
+    return !match->recorder->waiting.ended_by;
 }
 
-static int find_jvms(struct recording *recording)
+static int find_jvms(struct recorder *recorder)
 {
-    const struct record_options *options = recording->options;
-    struct match match = {.recording = recording};
+    const struct record_options *options = recorder->options;
+    struct match match = {.recorder = recorder};
     if (options->jvm) {
-        return find_named(recording);
+        return find_named(recorder);
     }
     if (options->match) {
         target_walk(take_match, &match);
     }
-    if (options->match && !recording->jvm_count && !match.refused) {
+    if (options->match && !recorder->jvm_count && !match.refused) {
         error_message(*options->match ? "no JVM's name contains '%s' (jdperf jvms lists them)"
                                       : "no JVM runs%s that you have the rights for",
                       options->match);
     }
-    return options->match && !recording->jvm_count ? STATUS_FAILED : STATUS_DONE;
+    return options->match && !recorder->jvm_count ? STATUS_FAILED : STATUS_DONE;
 }
 
 /* What the agent reports is found by the place of its file, and that of libjvm.so: of one JVM. */
-static int check_events(const struct recording *recording)
+static int check_events(const struct recorder *recorder)
 {
-    if (recording->jvm_count > 1 && !event_list_is_empty(&recording->events)) {
+    if (recorder->jvm_count > 1 && !event_list_is_empty(&recorder->events)) {
         error_message("record: events can be recorded for one JVM at a time: name one, or use -a");
         return STATUS_USAGE;
     }
     return STATUS_DONE;
 }
 
-static int create_profile(struct recording *recording)
+static int create_profile(struct recorder *recorder)
 {
-    const struct record_options *options = recording->options;
-    struct profile_dir *profile = &recording->profile;
+    const struct record_options *options = recorder->options;
+    struct profile_dir *profile = &recorder->profile;
     char number[16];
-    char *pids = recording_pids(recording);
-    int status = profile_create(profile, &recording->guardian.shared->profile, options->out);
+    char *pids = recorder_pids(recorder);
+    int status = profile_create(profile, &recorder->guardian.shared->profile, options->out);
     int directory = profile->directory;
     if (status) {
         free(pids);
         return status;
     }
     char *command = quoted_command(options->command);
-    snprintf(number, sizeof number, "%u", recording->frequency);
+    snprintf(number, sizeof number, "%u", recorder->frequency);
     int err = profile_set(directory, "command", command ? command : "");
-    err = err ? err : profile_set(directory, "event", recording->event);
+    err = err ? err : profile_set(directory, "event", recorder->event);
     err = err ? err : profile_set(directory, "frequency", options->period ? "" : number);
-    err = err ? err : profile_set(directory, "stacks", recording_stacks(recording));
-    if (recording->jvm_count) {
+    err = err ? err : profile_set(directory, "stacks", recorder_stacks(recorder));
+    if (recorder->jvm_count) {
         err = err ? err : profile_set(directory, "pid", pids ? pids : "");
     }
     free(pids);
@@ -295,48 +295,48 @@ static int create_profile(struct recording *recording)
 /* ---- The session in a JVM that runs already ---- */
 
 /* What the agent is told beside what the user says. */
-static void agent_options(const struct recording *recording, char *text, size_t size)
+static void agent_options(const struct recorder *recorder, char *text, size_t size)
 {
     char duration[48] = "";
     char events[160];
     /* The agent would go on for the command's whole life. */
-    if (recording->options->duration && !recording->jvm_count) {
-        snprintf(duration, sizeof duration, ",duration=%u", recording->options->duration + 2);
+    if (recorder->options->duration && !recorder->jvm_count) {
+        snprintf(duration, sizeof duration, ",duration=%u", recorder->options->duration + 2);
     }
-    event_list_agent_options(&recording->events, recording->options, events, sizeof events);
+    event_list_agent_options(&recorder->events, recorder->options, events, sizeof events);
     /* Where the recording itself is not kept nothing is left that stock perf could put lines to;
      * and where nothing is, what a JVM leaves on its disk has a bound. */
-    snprintf(text, size, "%s%s%s%s%s", recording->copied ? "methods=on" : "methods=off",
-             recording->piped ? ",lines=tree" : "",
-             recording->start_reader ? ",segment=8M,keep=4" : "", events, duration);
+    snprintf(text, size, "%s%s%s%s%s", recorder->copied ? "methods=on" : "methods=off",
+             recorder->piped ? ",lines=tree" : "",
+             recorder->start_reader ? ",segment=8M,keep=4" : "", events, duration);
 }
 
-static struct guardian *guardian_of(struct recording *recording, struct recorded_jvm *jvm)
+static struct guardian *guardian_of(struct recorder *recorder, struct running_jvm *jvm)
 {
-    bool shares = jvm == recording->jvms && !recording->start_reader;
-    return shares ? &recording->guardian : &jvm->guardian;
+    bool shares = jvm == recorder->jvms && !recorder->start_reader;
+    return shares ? &recorder->guardian : &jvm->guardian;
 }
 
-static int attach(struct recording *recording, struct recorded_jvm *jvm)
+static int attach(struct recorder *recorder, struct running_jvm *jvm)
 {
     char more[300];
-    struct guardian *guardian = guardian_of(recording, jvm);
+    struct guardian *guardian = guardian_of(recorder, jvm);
     if (!guardian->shared && guard_start(guardian, &jvm->target)) {
         return STATUS_FAILED;
     }
-    agent_options(recording, more, sizeof more);
+    agent_options(recorder, more, sizeof more);
     const struct joining_options options = {
-        .dir = recording->start_reader ? NULL : recording->profile.path,
-        .at = recording->start_reader ? NULL : recording->profile.at,
-        .agent_options = recording->options->agent_options,
+        .dir = recorder->start_reader ? NULL : recorder->profile.path,
+        .at = recorder->start_reader ? NULL : recorder->profile.at,
+        .agent_options = recorder->options->agent_options,
         .more = more,
     };
     int err =
-        joining_start(&jvm->joining, &jvm->target, &recording->waiting, guardian->shared, &options);
-    if (!err && jvm->joining.joined && recording->options->threads) {
+        joining_start(&jvm->joining, &jvm->target, &recorder->waiting, guardian->shared, &options);
+    if (!err && jvm->joining.joined && recorder->options->threads) {
         error_message("--threads: the running session may lack it");
     }
-    struct event_list *events = &recording->events;
+    struct event_list *events = &recorder->events;
     if (!err && jvm->joining.joined && events->log) {
         error_message("--timeline: the running session may lack the JVM's log");
     }
@@ -350,7 +350,7 @@ static int attach(struct recording *recording, struct recorded_jvm *jvm)
 }
 
 /* Leaves the session and brings its files into the profile. */
-static int detach(const struct recording *recording, struct recorded_jvm *jvm)
+static int detach(const struct recorder *recorder, struct running_jvm *jvm)
 {
     char dump[PATH_MAX];
     bool lives = process_lives(&jvm->target.process);
@@ -363,84 +363,84 @@ static int detach(const struct recording *recording, struct recorded_jvm *jvm)
     }
     /* Others may use the session still: it then writes on, but not into this profile. */
     bool writes_on = process_lives(&jvm->target.process) && target_dump(&jvm->target, dump);
-    return fetch_copy(&jvm->joining.fetch, recording->profile.at, writes_on) ? STATUS_FAILED
-                                                                             : STATUS_DONE;
+    return fetch_copy(&jvm->joining.fetch, recorder->profile.at, writes_on) ? STATUS_FAILED
+                                                                            : STATUS_DONE;
 }
 
 /* They end while the naming does: sessions are over, and the profile stays. */
-static void release_guardians(struct recording *recording)
+static void release_guardians(struct recorder *recorder)
 {
-    guard_release(&recording->guardian);
-    for (uint32_t i = 0; i < recording->jvm_count; i++) {
-        guard_release(&recording->jvms[i].guardian);
+    guard_release(&recorder->guardian);
+    for (uint32_t i = 0; i < recorder->jvm_count; i++) {
+        guard_release(&recorder->jvms[i].guardian);
     }
 }
 
 /* ---- While it records ---- */
 
 /* Ctrl-C has reached the command by itself; other signals are passed on. */
-static void take_signal(struct recording *recording)
+static void take_signal(struct recorder *recorder)
 {
-    recording->interrupted |= recording->waiting.ended_by == SIGINT;
-    if (recording->waiting.ended_by != SIGINT && recording->command.child.pidfd >= 0) {
-        child_signal(&recording->command.child, recording->waiting.ended_by);
+    recorder->interrupted |= recorder->waiting.ended_by == SIGINT;
+    if (recorder->waiting.ended_by != SIGINT && recorder->command.child.pidfd >= 0) {
+        child_signal(&recorder->command.child, recorder->waiting.ended_by);
     }
 }
 
 /* perf samples by now. Where it looks at a part of the JVMs only, their time says nothing. */
-static void start_clocks(struct recording *recording)
+static void start_clocks(struct recorder *recorder)
 {
-    const struct record_options *options = recording->options;
+    const struct record_options *options = recorder->options;
     if (perf_leaves_out(options->perf_options)) {
         return;
     }
-    clocks_start(&recording->clocks, recording->profile.at, recording->command.child.pid,
+    clocks_start(&recorder->clocks, recorder->profile.at, recorder->command.child.pid,
                  options->all);
-    for (uint32_t i = 0; i < recording->jvm_count; i++) {
-        clocks_add(&recording->clocks, recording->jvms[i].target.process.pid);
+    for (uint32_t i = 0; i < recorder->jvm_count; i++) {
+        clocks_add(&recorder->clocks, recorder->jvms[i].target.process.pid);
     }
 }
 
 /* Those that have ended are not waited for any more. Whether all have. */
-static bool jvms_ended(const struct recording *recording, struct pollfd *theirs)
+static bool jvms_ended(const struct recorder *recorder, struct pollfd *theirs)
 {
     uint32_t ended = 0;
-    for (uint32_t i = 0; i < recording->jvm_count; i++) {
-        if (!process_lives(&recording->jvms[i].target.process)) {
+    for (uint32_t i = 0; i < recorder->jvm_count; i++) {
+        if (!process_lives(&recorder->jvms[i].target.process)) {
             theirs[i].fd = -1;
         }
         ended += theirs[i].fd < 0;
     }
-    return recording->jvm_count > 0 && ended == recording->jvm_count;
+    return recorder->jvm_count > 0 && ended == recorder->jvm_count;
 }
 
 /* Whichever ends first ends the recording: perf, the command, the JVMs, the naming, the time, a
  * signal. */
-static void wait_for_the_end(struct recording *recording, int64_t deadline)
+static void wait_for_the_end(struct recorder *recorder, int64_t deadline)
 {
     enum { OURS = 3 };
-    uint32_t count = OURS + recording->jvm_count;
+    uint32_t count = OURS + recorder->jvm_count;
     struct pollfd *ends = calloc(count, sizeof *ends);
     if (!ends) {
         return; /* and the recording ends at once */
     }
-    ends[0].fd = recording->perf.child.pidfd;
-    ends[1].fd = recording->command.child.pidfd;
-    ends[2].fd = recording->naming.child.pidfd;
+    ends[0].fd = recorder->perf.child.pidfd;
+    ends[1].fd = recorder->command.child.pidfd;
+    ends[2].fd = recorder->naming.child.pidfd;
     for (uint32_t i = 0; i < count; i++) {
-        ends[i].fd = i < OURS ? ends[i].fd : recording->jvms[i - OURS].target.process.pidfd;
+        ends[i].fd = i < OURS ? ends[i].fd : recorder->jvms[i - OURS].target.process.pidfd;
         ends[i].events = POLLIN;
     }
     int err;
     do {
-        err = clocks_wait(&recording->clocks, &recording->waiting, ends, count, deadline);
+        err = clocks_wait(&recorder->clocks, &recorder->waiting, ends, count, deadline);
     } while (!err && !ends[0].revents && !ends[1].revents && !ends[2].revents &&
-             !jvms_ended(recording, ends + OURS));
+             !jvms_ended(recorder, ends + OURS));
     free(ends);
     if (err == -EINTR) {
-        take_signal(recording);
-        info_message(recording->interrupted ? "interrupted: the profile ends here"
-                                            : "ended by a signal: the profile ends here");
+        take_signal(recorder);
+        info_message(recorder->interrupted ? "interrupted: the profile ends here"
+                                           : "ended by a signal: the profile ends here");
     }
 }
 
@@ -448,9 +448,9 @@ static void wait_for_the_end(struct recording *recording, int64_t deadline)
 
 /* Waits for the command, which may outlive the recording. Its status, but 0 when the user ended
  * it. */
-static int command_status(struct recording *recording)
+static int command_status(struct recorder *recorder)
 {
-    struct child *child = &recording->command.child;
+    struct child *child = &recorder->command.child;
     char number[16];
     if (child->pidfd < 0) {
         return STATUS_DONE;
@@ -458,14 +458,14 @@ static int command_status(struct recording *recording)
     if (!child_ended(child)) {
         info_message("the command continues; jdperf ends with it");
     }
-    while (child_wait(child, &recording->waiting, NO_DEADLINE, false) != 0) {
-        take_signal(recording);
+    while (child_wait(child, &recorder->waiting, NO_DEADLINE, false) != 0) {
+        take_signal(recorder);
     }
-    if (recording->interrupted) {
+    if (recorder->interrupted) {
         return STATUS_DONE;
     }
     snprintf(number, sizeof number, "%d", child->status);
-    (void)profile_set(recording->profile.directory, "command_status", number);
+    (void)profile_set(recorder->profile.directory, "command_status", number);
     if (child->status) {
         info_message("the command ended with status %d", child->status);
     }
@@ -474,9 +474,9 @@ static int command_status(struct recording *recording)
 
 /* ---- All of it ---- */
 
-static int start_command(struct recording *recording)
+static int start_command(struct recorder *recorder)
 {
-    const struct record_options *options = recording->options;
+    const struct record_options *options = recorder->options;
     if (!options->command[0]) {
         return STATUS_DONE;
     }
@@ -484,9 +484,9 @@ static int start_command(struct recording *recording)
     char *text = calloc(1, SESSION_OPTIONS_MAX);
     int err = -ENOMEM;
     if (text) {
-        agent_options(recording, more, sizeof more);
-        session_compose_options(text, options->agent_options, recording->profile.path, more);
-        err = command_start(&recording->command, options->command, live_agent(), text,
+        agent_options(recorder, more, sizeof more);
+        session_compose_options(text, options->agent_options, recorder->profile.path, more);
+        err = command_start(&recorder->command, options->command, live_agent(), text,
                             options->stacks == STACKS_FP);
     }
     free(text);
@@ -494,227 +494,227 @@ static int start_command(struct recording *recording)
 }
 
 /* A JVM that could not be attached to is left out where others can be. */
-static int attach_all(struct recording *recording)
+static int attach_all(struct recorder *recorder)
 {
     int status = STATUS_DONE;
     uint32_t attached = 0;
-    for (uint32_t i = 0; i < recording->jvm_count && !status; i++) {
-        status = attach(recording, &recording->jvms[i]);
+    for (uint32_t i = 0; i < recorder->jvm_count && !status; i++) {
+        status = attach(recorder, &recorder->jvms[i]);
         attached += !status;
-        if (status && recording->start_reader && !recording->waiting.ended_by) {
-            recording_leave(recording, i);
+        if (status && recorder->start_reader && !recorder->waiting.ended_by) {
+            recorder_leave(recorder, i);
             status = STATUS_DONE;
         }
     }
-    return recording->start_reader && !attached ? STATUS_FAILED : status;
+    return recorder->start_reader && !attached ? STATUS_FAILED : status;
 }
 
 /* Our own sampler, while JVMs get the agent: unless it samples probes, of which some are in the
  * agent, or threads, whose events count from when they are opened. */
-static int ready_sampler(struct recording *recording)
+static int ready_sampler(struct recorder *recorder)
 {
-    if (!recording->own || recording->by_thread || recording->start_reader ||
-        !event_list_is_empty(&recording->events)) {
+    if (!recorder->own || recorder->by_thread || recorder->start_reader ||
+        !event_list_is_empty(&recorder->events)) {
         return STATUS_DONE;
     }
-    int status = recording_open_pipe(recording);
-    return status ? status : recording_ready_sampler(recording);
+    int status = recorder_open_pipe(recorder);
+    return status ? status : recorder_ready_sampler(recorder);
 }
 
-int recording_begin(struct recording *recording)
+int recorder_begin(struct recorder *recorder)
 {
-    const struct record_options *options = recording->options;
+    const struct record_options *options = recorder->options;
     const struct target *guarded = NULL;
-    recording->has_terminal = tcgetattr(STDIN_FILENO, &recording->terminal) == 0;
-    if (waiting_start(&recording->waiting) || (options->sampler == SAMPLER_PERF && perf_check()) ||
+    recorder->has_terminal = tcgetattr(STDIN_FILENO, &recorder->terminal) == 0;
+    if (waiting_start(&recorder->waiting) || (options->sampler == SAMPLER_PERF && perf_check()) ||
         (options->command[0] && command_check(options->command))) {
         return STATUS_FAILED;
     }
     int status = check_agent();
-    status = status ? status : find_jvms(recording);
+    status = status ? status : find_jvms(recorder);
     if (status) {
         return status;
     }
-    choose_stacks(recording);
-    event_list_choose(&recording->events, options);
-    status = check_events(recording);
+    choose_stacks(recorder);
+    event_list_choose(&recorder->events, options);
+    status = check_events(recorder);
     if (status) {
         return status;
     }
-    recording->event = perf_choose_event(options->event);
-    if (!recording->event) {
+    recorder->event = perf_choose_event(options->event);
+    if (!recorder->event) {
         return STATUS_FAILED;
     }
-    recording_choose_sampler(recording);
-    if (!recording->own || recording->by_thread) {
+    recorder_choose_sampler(recorder);
+    if (!recorder->own || recorder->by_thread) {
         perf_tell_of_kernel();
     }
-    if (!recording->own && perf_check()) {
+    if (!recorder->own && perf_check()) {
         return STATUS_FAILED;
     }
-    if (!recording->start_reader) {
-        status = profile_choose(&recording->profile, options->out);
-        guarded = recording->jvm_count ? &recording->jvms->target : NULL;
+    if (!recorder->start_reader) {
+        status = profile_choose(&recorder->profile, options->out);
+        guarded = recorder->jvm_count ? &recorder->jvms->target : NULL;
     }
     if (status) {
         return status;
     }
-    if (guard_start(&recording->guardian, guarded)) {
+    if (guard_start(&recorder->guardian, guarded)) {
         return STATUS_FAILED;
     }
-    if (!recording->start_reader) {
-        status = create_profile(recording);
+    if (!recorder->start_reader) {
+        status = create_profile(recorder);
         if (!status) {
-            recording_estimate(recording);
-            status = start_command(recording);
+            recorder_estimate(recorder);
+            status = start_command(recorder);
         }
     }
-    status = status ? status : ready_sampler(recording);
-    status = status ? status : attach_all(recording);
+    status = status ? status : ready_sampler(recorder);
+    status = status ? status : attach_all(recorder);
     if (!status && options->all) {
-        machine_look(&recording->machine, recording->profile.at);
+        machine_look(&recorder->machine, recorder->profile.at);
     }
     if (!status) {
-        recording_define_probes(recording);
+        recorder_define_probes(recorder);
     }
-    return status ? status : recording_start_perf(recording);
+    return status ? status : recorder_start_perf(recorder);
 }
 
-static int run(struct recording *recording)
+static int run(struct recorder *recorder)
 {
-    int status = recording_begin(recording);
+    int status = recorder_begin(recorder);
     if (status) {
-        bool by_signal = recording->waiting.ended_by && status == STATUS_FAILED;
-        return by_signal ? 128 + recording->waiting.ended_by : status;
+        bool by_signal = recorder->waiting.ended_by && status == STATUS_FAILED;
+        return by_signal ? 128 + recorder->waiting.ended_by : status;
     }
-    int64_t deadline = recording->options->duration
-                           ? deadline_in((int64_t)recording->options->duration * 1000)
+    int64_t deadline = recorder->options->duration
+                           ? deadline_in((int64_t)recorder->options->duration * 1000)
                            : NO_DEADLINE;
-    profile_settle(&recording->profile);
-    start_clocks(recording);
-    recording_tell(recording);
-    if (recording->command.child.pidfd >= 0) {
-        command_let_go(&recording->command);
+    profile_settle(&recorder->profile);
+    start_clocks(recorder);
+    recorder_tell(recorder);
+    if (recorder->command.child.pidfd >= 0) {
+        command_let_go(&recorder->command);
     }
-    profile_remove_older(&recording->profile); /* nobody waits for it */
-    wait_for_the_end(recording, deadline);
-    perf_stop_sampling(&recording->perf, &recording->waiting);
-    clocks_finish(&recording->clocks);
+    profile_remove_older(&recorder->profile); /* nobody waits for it */
+    wait_for_the_end(recorder, deadline);
+    perf_stop_sampling(&recorder->perf, &recorder->waiting);
+    clocks_finish(&recorder->clocks);
     /* While it writes what it has. */
-    for (uint32_t i = 0; i < recording->jvm_count; i++) {
-        int fetched = detach(recording, &recording->jvms[i]);
+    for (uint32_t i = 0; i < recorder->jvm_count; i++) {
+        int fetched = detach(recorder, &recorder->jvms[i]);
         status = status ? status : fetched;
     }
-    int ended_well = recording_end_perf(recording);
+    int ended_well = recorder_end_perf(recorder);
     status = ended_well ? ended_well : status;
-    release_guardians(recording);
-    if (recording->options->all) {
-        machine_look(&recording->machine, recording->profile.at);
-        machine_fetch(&recording->machine, recording->profile.at);
+    release_guardians(recorder);
+    if (recorder->options->all) {
+        machine_look(&recorder->machine, recorder->profile.at);
+        machine_fetch(&recorder->machine, recorder->profile.at);
     }
     if (status == STATUS_DONE) {
-        status = recording_name(recording);
+        status = recorder_name(recorder);
     }
-    int ended = command_status(recording);
-    if (hand_over(recording->profile.directory, recording->profile.path)) {
+    int ended = command_status(recorder);
+    if (hand_over(recorder->profile.directory, recorder->profile.path)) {
         info_message("going on: it stays root's");
     }
     return ended ? ended : status;
 }
 
-int recording_join(struct recording *recording, pid_t pid)
+int recorder_join(struct recorder *recorder, pid_t pid)
 {
     char word[16];
     snprintf(word, sizeof word, "%d", (int)pid);
-    if (find_jvm(recording, word)) {
+    if (find_jvm(recorder, word)) {
         return -ESRCH;
     }
-    for (uint32_t i = 0; i < recording->jvm_count; i++) {
-        struct recorded_jvm *jvm = &recording->jvms[i];
+    for (uint32_t i = 0; i < recorder->jvm_count; i++) {
+        struct running_jvm *jvm = &recorder->jvms[i];
         if (jvm->target.process.pid != pid || jvm->guardian.shared) {
             continue;
         }
-        if (attach(recording, jvm) || write(recording->more, &pid, sizeof pid) != sizeof pid) {
-            recording_leave(recording, i);
+        if (attach(recorder, jvm) || write(recorder->more, &pid, sizeof pid) != sizeof pid) {
+            recorder_leave(recorder, i);
             return -EIO;
         }
     }
     return 0;
 }
 
-void recording_leave(struct recording *recording, uint32_t place)
+void recorder_leave(struct recorder *recorder, uint32_t place)
 {
-    struct recorded_jvm *jvm = &recording->jvms[place];
+    struct running_jvm *jvm = &recorder->jvms[place];
     (void)session_leave(&jvm->joining.session);
     guard_end(&jvm->guardian);
     fetch_close(&jvm->joining.fetch);
     target_close(&jvm->target);
-    *jvm = (struct recorded_jvm){
+    *jvm = (struct running_jvm){
         .target = NO_TARGET, .joining = NO_JOINING, .guardian = {.ours = -1, .child = NO_CHILD}};
 }
 
-void recording_free(struct recording *recording)
+void recorder_free(struct recorder *recorder)
 {
-    perf_free(&recording->perf);
-    event_list_let_go(&recording->events);
-    if (recording->naming_in >= 0) {
-        close(recording->naming_in);
+    perf_free(&recorder->perf);
+    event_list_let_go(&recorder->events);
+    if (recorder->naming_in >= 0) {
+        close(recorder->naming_in);
     }
-    if (recording->pipe_end >= 0) {
-        close(recording->pipe_end);
+    if (recorder->pipe_end >= 0) {
+        close(recorder->pipe_end);
     }
-    if (recording->more) {
-        close(recording->more);
+    if (recorder->more) {
+        close(recorder->more);
     }
-    naming_abort(&recording->naming);
-    command_free(&recording->command);
-    for (uint32_t i = 0; i < recording->jvm_count; i++) {
-        (void)session_leave(&recording->jvms[i].joining.session);
+    naming_abort(&recorder->naming);
+    command_free(&recorder->command);
+    for (uint32_t i = 0; i < recorder->jvm_count; i++) {
+        (void)session_leave(&recorder->jvms[i].joining.session);
     }
-    if (recording->guardian.shared) {
-        profile_undo(&recording->guardian.shared->profile);
+    if (recorder->guardian.shared) {
+        profile_undo(&recorder->guardian.shared->profile);
     }
-    guard_end(&recording->guardian);
-    for (uint32_t i = 0; i < recording->jvm_count; i++) {
-        guard_end(&recording->jvms[i].guardian);
-        fetch_close(&recording->jvms[i].joining.fetch);
-        target_close(&recording->jvms[i].target);
+    guard_end(&recorder->guardian);
+    for (uint32_t i = 0; i < recorder->jvm_count; i++) {
+        guard_end(&recorder->jvms[i].guardian);
+        fetch_close(&recorder->jvms[i].joining.fetch);
+        target_close(&recorder->jvms[i].target);
     }
-    free(recording->jvms);
-    free(recording->sampled);
-    profile_dir_close(&recording->profile);
-    machine_free(&recording->machine);
-    clocks_free(&recording->clocks);
-    free(recording->event);
+    free(recorder->jvms);
+    free(recorder->sampled);
+    profile_dir_close(&recorder->profile);
+    machine_free(&recorder->machine);
+    clocks_free(&recorder->clocks);
+    free(recorder->event);
     /* A command that was ended may have left the terminal without echo. */
-    if (recording->has_terminal && recording->waiting.ended_by) {
-        (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &recording->terminal);
+    if (recorder->has_terminal && recorder->waiting.ended_by) {
+        (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &recorder->terminal);
     }
-    free(recording);
+    free(recorder);
 }
 
-struct recording *recording_new(const struct record_options *options)
+struct recorder *recorder_new(const struct record_options *options)
 {
-    struct recording *recording = calloc(1, sizeof *recording);
-    if (!recording) {
+    struct recorder *recorder = calloc(1, sizeof *recorder);
+    if (!recorder) {
         error_message("failed to start: %s", strerror(ENOMEM));
         return NULL;
     }
-    recording->options = options;
-    recording->perf = (struct perf_run){.says = -1, .control = -1, .ack = -1, .child = NO_CHILD};
-    recording->command = (struct command){.child = NO_CHILD, .go = -1};
-    recording->naming = NO_NAMING;
-    recording->profile = NO_PROFILE_DIR;
-    recording->naming_in = recording->pipe_end = -1;
-    return recording;
+    recorder->options = options;
+    recorder->perf = (struct perf_run){.says = -1, .control = -1, .ack = -1, .child = NO_CHILD};
+    recorder->command = (struct command){.child = NO_CHILD, .go = -1};
+    recorder->naming = NO_NAMING;
+    recorder->profile = NO_PROFILE_DIR;
+    recorder->naming_in = recorder->pipe_end = -1;
+    return recorder;
 }
 
 int record(const struct record_options *options)
 {
-    struct recording *recording = recording_new(options);
-    int status = recording ? run(recording) : STATUS_FAILED;
-    if (recording) {
-        recording_free(recording);
+    struct recorder *recorder = recorder_new(options);
+    int status = recorder ? run(recorder) : STATUS_FAILED;
+    if (recorder) {
+        recorder_free(recorder);
     }
     return status;
 }

@@ -1,4 +1,4 @@
-#include "jdtool/record/recording.h"
+#include "jdtool/record/recorder.h"
 
 #include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
@@ -46,10 +46,10 @@ char *quoted_command(char *const *words)
     return text;
 }
 
-int recording_open_pipe(struct recording *recording)
+int recorder_open_pipe(struct recorder *recorder)
 {
     int ends[2];
-    if (!recording->piped) {
+    if (!recorder->piped) {
         return STATUS_DONE;
     }
     if (pipe2(ends, O_CLOEXEC) != 0) {
@@ -57,20 +57,20 @@ int recording_open_pipe(struct recording *recording)
         return STATUS_FAILED;
     }
     (void)fcntl(ends[1], F_SETPIPE_SZ, 1 << 20); /* as much as anybody may have */
-    recording->naming_in = ends[0];
-    recording->pipe_end = ends[1];
+    recorder->naming_in = ends[0];
+    recorder->pipe_end = ends[1];
     return STATUS_DONE;
 }
 
-static int start_naming(struct recording *recording)
+static int start_naming(struct recorder *recorder)
 {
-    uint32_t count = recording->jvm_count;
+    uint32_t count = recorder->jvm_count;
     char **dumps = calloc(count + 1, sizeof *dumps);
     int *keep = calloc(count + 1, sizeof *keep);
     int err = dumps && keep ? 0 : -ENOMEM;
     uint32_t dump_count = 0;
     for (uint32_t i = 0; i < count && !err; i++) {
-        const struct fetch *fetch = &recording->jvms[i].joining.fetch;
+        const struct fetch *fetch = &recorder->jvms[i].joining.fetch;
         if (fetch->dump >= 0) {
             keep[dump_count] = fetch->directory;
             err = asprintf(&dumps[dump_count], "/proc/self/fd/%d/%s", fetch->directory,
@@ -81,16 +81,16 @@ static int start_naming(struct recording *recording)
         }
     }
     struct naming_options options = {
-        .profile = recording->profile.path,
-        .directory = recording->profile.directory,
-        .in = recording->naming_in,
+        .profile = recorder->profile.path,
+        .directory = recorder->profile.directory,
+        .in = recorder->naming_in,
         .dumps = (const char *const *)dumps,
         .dump_count = dump_count,
         .keep = keep,
         .keep_count = dump_count,
-        .more = recording->options->inject_options,
+        .more = recorder->options->inject_options,
     };
-    err = err ? err : naming_start(&recording->naming, &options);
+    err = err ? err : naming_start(&recorder->naming, &options);
     for (uint32_t i = 0; i < dump_count; i++) {
         free(dumps[i]);
     }
@@ -99,50 +99,50 @@ static int start_naming(struct recording *recording)
     return err ? STATUS_FAILED : STATUS_DONE;
 }
 
-int recording_start_naming(struct recording *recording)
+int recorder_start_naming(struct recorder *recorder)
 {
-    int in = recording->naming_in;
+    int in = recorder->naming_in;
     if (in < 0) {
         return STATUS_DONE;
     }
     int status =
-        recording->start_reader ? recording->start_reader(recording, in) : start_naming(recording);
+        recorder->start_reader ? recorder->start_reader(recorder, in) : start_naming(recorder);
     close(in);
-    recording->naming_in = -1;
+    recorder->naming_in = -1;
     return status;
 }
 
-static int name_from_file(struct recording *recording)
+static int name_from_file(struct recorder *recorder)
 {
     struct dump_list dumps;
     int status = STATUS_FAILED;
-    if (dump_list_read(&dumps, recording->profile.at, recording->profile.path) == 0) {
+    if (dump_list_read(&dumps, recorder->profile.at, recorder->profile.path) == 0) {
         struct naming_options options = {
-            .profile = recording->profile.path,
-            .directory = recording->profile.directory,
+            .profile = recorder->profile.path,
+            .directory = recorder->profile.directory,
             .in = -1,
             .dumps = (const char *const *)dumps.paths,
             .dump_count = dumps.count,
-            .more = recording->options->inject_options,
+            .more = recorder->options->inject_options,
         };
-        status = naming_start(&recording->naming, &options) ? STATUS_FAILED : STATUS_DONE;
+        status = naming_start(&recorder->naming, &options) ? STATUS_FAILED : STATUS_DONE;
     }
     dump_list_free(&dumps);
     return status ? status
-                  : naming_finish(&recording->naming, &recording->waiting,
-                                  &recording->command.child, false);
+                  : naming_finish(&recorder->naming, &recorder->waiting, &recorder->command.child,
+                                  false);
 }
 
-static void tell_missing_dumps(const struct recording *recording)
+static void tell_missing_dumps(const struct recorder *recorder)
 {
     struct dump_list dumps;
-    if (!recording->options->command[0] ||
-        dump_list_read(&dumps, recording->profile.at, recording->profile.path) != 0) {
+    if (!recorder->options->command[0] ||
+        dump_list_read(&dumps, recorder->profile.at, recorder->profile.path) != 0) {
         return;
     }
     if (dumps.count == 0) {
         info_message("no dump in %s: no JVM loaded the agent, so generated code has no names",
-                     recording->profile.path);
+                     recorder->profile.path);
         info_message("  if a JVM ran: scripts must keep JAVA_TOOL_OPTIONS when they set it "
                      "(JAVA_TOOL_OPTIONS=\"$JAVA_TOOL_OPTIONS …\") or clear the environment; for a "
                      "daemon that already runs (gradle), use jdperf record PID");
@@ -179,12 +179,12 @@ struct packing {
     uint32_t count, room;
 };
 
-static void pack_dumps(const struct recording *recording, struct packing *packing)
+static void pack_dumps(const struct recorder *recorder, struct packing *packing)
 {
-    char pattern[sizeof recording->profile.at + 64];
+    char pattern[sizeof recorder->profile.at + 64];
     glob_t found = {0};
     snprintf(pattern, sizeof pattern, "%s/{,jvm-*/}jit-*.{dump,methods,threads}",
-             recording->profile.at);
+             recorder->profile.at);
     (void)glob(pattern, GLOB_BRACE, NULL, &found);
     for (size_t i = 0; i < found.gl_pathc; i++) {
         if (!array_reserve(&packing->files, packing->count, &packing->room,
@@ -227,38 +227,38 @@ static void keep_kernel_names(void)
     }
 }
 
-int recording_name(struct recording *recording)
+int recorder_name(struct recorder *recorder)
 {
-    const struct record_options *options = recording->options;
+    const struct record_options *options = recorder->options;
     char path[PATH_MAX + 16];
-    if (recording->pipe_end >= 0) {
-        close(recording->pipe_end);
-        recording->pipe_end = -1;
+    if (recorder->pipe_end >= 0) {
+        close(recorder->pipe_end);
+        recorder->pipe_end = -1;
     }
     if (options->no_inject) {
         return STATUS_DONE;
     }
-    tell_missing_dumps(recording);
+    tell_missing_dumps(recorder);
     struct packing packing = {0};
-    if (recording->piped) {
-        pack_dumps(recording, &packing);
+    if (recorder->piped) {
+        pack_dumps(recorder, &packing);
     }
-    int status = recording->piped ? naming_finish(&recording->naming, &recording->waiting,
-                                                  &recording->command.child, false)
-                                  : name_from_file(recording);
+    int status = recorder->piped ? naming_finish(&recorder->naming, &recorder->waiting,
+                                                 &recorder->command.child, false)
+                                 : name_from_file(recorder);
     put_packed(&packing);
-    snprintf(path, sizeof path, "%s/src", recording->profile.path);
-    (void)profile_set(recording->profile.directory, "injector", "jdtool");
-    (void)profile_set(recording->profile.directory, "source_root", path);
-    if (recording->discards && !recording->piped) {
+    snprintf(path, sizeof path, "%s/src", recorder->profile.path);
+    (void)profile_set(recorder->profile.directory, "injector", "jdtool");
+    (void)profile_set(recorder->profile.directory, "source_root", path);
+    if (recorder->discards && !recorder->piped) {
         if (status == STATUS_DONE) {
-            (void)unlinkat(recording->profile.directory, "perf.data", 0);
+            (void)unlinkat(recorder->profile.directory, "perf.data", 0);
         } else {
             info_message("perf.data is kept: jdperf inject %s names it once the cause is fixed",
                          options->out);
         }
     }
-    if (recording->piped) {
+    if (recorder->piped) {
         keep_kernel_names();
     }
     if (status == STATUS_DONE || status == STATUS_BAD_PROFILE) {

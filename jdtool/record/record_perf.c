@@ -1,4 +1,4 @@
-#include "jdtool/record/recording.h"
+#include "jdtool/record/recorder.h"
 
 #include "jdtool/base/message.h"
 #include "jdtool/base/verb.h"
@@ -12,41 +12,41 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-const char *recording_stacks(const struct recording *recording)
+const char *recorder_stacks(const struct recorder *recorder)
 {
-    switch (recording->options->stacks) {
+    switch (recorder->options->stacks) {
     case STACKS_FP:
         return "fp";
     case STACKS_NONE:
         return "none";
     case STACKS_KERNEL:
     case STACKS_COMPARE:
-        return recording->walks ? "kernel" : "copy";
+        return recorder->walks ? "kernel" : "copy";
     case STACKS_AUTO:
-        return recording->walks ? "auto" : "copy";
+        return recorder->walks ? "auto" : "copy";
     default:
         return "copy";
     }
 }
 
 /* -F and -c are for all events, and would have perf drop most of those that are to be told each. */
-static void add_event(struct recording *recording)
+static void add_event(struct recorder *recorder)
 {
-    const struct record_options *options = recording->options;
-    struct perf_run *perf = &recording->perf;
+    const struct record_options *options = recorder->options;
+    struct perf_run *perf = &recorder->perf;
     char text[16];
-    if (!event_list_is_empty(&recording->events)) {
-        char *event = event_with_rate(recording->event, recording->frequency, options->period);
+    if (!event_list_is_empty(&recorder->events)) {
+        char *event = event_with_rate(recorder->event, recorder->frequency, options->period);
         perf->failed |= !event;
-        perf_add(perf, "-e", event ? event : recording->event, NULL);
+        perf_add(perf, "-e", event ? event : recorder->event, NULL);
         free(event);
         return;
     }
-    perf_add(perf, "-e", recording->event, NULL);
+    perf_add(perf, "-e", recorder->event, NULL);
     if (options->period) {
         perf_add(perf, "-c", options->period, NULL);
     } else {
-        snprintf(text, sizeof text, "%u", recording->frequency);
+        snprintf(text, sizeof text, "%u", recorder->frequency);
         perf_add(perf, "-F", text, NULL);
     }
 }
@@ -54,31 +54,31 @@ static void add_event(struct recording *recording)
 /* So much is enough for nearly all stacks of events, and each costs what is copied. */
 enum { EVENT_STACK_SIZE = 16384 };
 
-unsigned recording_event_stack(const struct recording *recording, bool *by_reach)
+unsigned recorder_event_stack(const struct recorder *recorder, bool *by_reach)
 {
-    const struct record_options *options = recording->options;
+    const struct record_options *options = recorder->options;
     bool is_less = options->stack_size_given || options->stack_size < EVENT_STACK_SIZE;
-    *by_reach = recording->copied && !options->stack_size_given;
-    return !recording->copied ? 0 : is_less ? options->stack_size : EVENT_STACK_SIZE;
+    *by_reach = recorder->copied && !options->stack_size_given;
+    return !recorder->copied ? 0 : is_less ? options->stack_size : EVENT_STACK_SIZE;
 }
 
-static void add_events(struct recording *recording)
+static void add_events(struct recorder *recorder)
 {
     bool by_reach;
-    unsigned size = recording_event_stack(recording, &by_reach);
-    event_list_arguments(&recording->events, &recording->perf, size, by_reach);
+    unsigned size = recorder_event_stack(recorder, &by_reach);
+    event_list_arguments(&recorder->events, &recorder->perf, size, by_reach);
 }
 
-const char *recording_buffer(const struct recording *recording)
+const char *recorder_buffer(const struct recorder *recorder)
 {
     long processors = sysconf(_SC_NPROCESSORS_CONF);
-    bool few = event_list_is_empty(&recording->events) || processors > 32;
+    bool few = event_list_is_empty(&recorder->events) || processors > 32;
     return few ? "4M" : processors > 16 ? "8M" : processors > 8 ? "16M" : "32M";
 }
 
-void recording_define_probes(struct recording *recording)
+void recorder_define_probes(struct recorder *recorder)
 {
-    struct event_list *events = &recording->events;
+    struct event_list *events = &recorder->events;
     struct event_files files = {.root = -1, .agent_root = -1, .agent = live_agent()};
     char agent[PATH_MAX];
     char mapped[PATH_MAX];
@@ -87,8 +87,8 @@ void recording_define_probes(struct recording *recording)
     if (event_list_is_empty(events)) {
         return;
     }
-    if (recording->jvm_count) { /* one: several have no such events */
-        const struct target *target = &recording->jvms->target;
+    if (recorder->jvm_count) { /* one: several have no such events */
+        const struct target *target = &recorder->jvms->target;
         files.root = target->root;
         if (target_agent(target, agent)) {
             bool gone = target_agent_gone(target, agent, mapped);
@@ -97,33 +97,33 @@ void recording_define_probes(struct recording *recording)
         }
         found = target_libjvm(target, libjvm);
     } else {
-        found = command_libjvm(recording->options->command, libjvm);
+        found = command_libjvm(recorder->options->command, libjvm);
     }
     files.libjvm = found ? libjvm : NULL;
-    if (recording->options->all && (events->alloc || events->locks)) {
+    if (recorder->options->all && (events->alloc || events->locks)) {
         info_message("--alloc, --locks with -a: only JVMs whose agent has these options report "
                      "them (jdperf attach PID --agent-options alloc,locks)");
     }
-    struct guarded *shared = recording->guardian.shared;
+    struct guarded *shared = recorder->guardian.shared;
     probes_name_group(events->group);
     memcpy(shared->probes, events->group, sizeof shared->probes);
     atomic_store(&shared->has_probes, true);
     event_list_define(events, &files);
 }
 
-char *recording_pids(const struct recording *recording)
+char *recorder_pids(const struct recorder *recorder)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
-    for (uint32_t i = 0; i < recording->jvm_count && out; i++) {
-        pid_t pid = recording->jvms[i].target.process.pid;
+    for (uint32_t i = 0; i < recorder->jvm_count && out; i++) {
+        pid_t pid = recorder->jvms[i].target.process.pid;
         if (pid) {
             fprintf(out, "%s%d", ftell(out) > 0 ? "," : "", (int)pid);
         }
     }
-    if (out && !recording->jvm_count) {
-        fprintf(out, "%d", (int)recording->command.child.pid);
+    if (out && !recorder->jvm_count) {
+        fprintf(out, "%d", (int)recorder->command.child.pid);
     }
     if (out) {
         fclose(out);
@@ -131,30 +131,30 @@ char *recording_pids(const struct recording *recording)
     return text;
 }
 
-static void perf_arguments(struct recording *recording)
+static void perf_arguments(struct recorder *recorder)
 {
-    const struct record_options *options = recording->options;
-    struct perf_run *perf = &recording->perf;
+    const struct record_options *options = recorder->options;
+    struct perf_run *perf = &recorder->perf;
     char text[PATH_MAX + 32];
-    snprintf(text, sizeof text, "%s/buildid", recording->profile.at);
+    snprintf(text, sizeof text, "%s/buildid", recorder->profile.at);
     perf_add(perf, perf_program(), NULL);
-    if (!recording->start_reader) {
+    if (!recorder->start_reader) {
         perf_add(perf, "--buildid-dir", text, NULL);
     }
     perf_add(perf, "record", NULL);
     /* A named clock is what ties samples to the stamps in the dump. */
     perf_add(perf, "-k", "mono", NULL);
-    add_event(recording);
-    snprintf(text, sizeof text, "%s/perf.data", recording->profile.at);
-    perf_add(perf, "-o", recording->piped ? "-" : text, NULL);
-    if (recording->piped && !options->all) {
+    add_event(recorder);
+    snprintf(text, sizeof text, "%s/perf.data", recorder->profile.at);
+    perf_add(perf, "-o", recorder->piped ? "-" : text, NULL);
+    if (recorder->piped && !options->all) {
         /* Into a pipe perf tells of no build-ids but these, by which files are known again. Of all
          * processes nobody asks for them: see describe_events of the sampler for what that does to
          * others' recordings. Files are read while they are mapped, and known by their inodes;
          * so they are where the kernel cannot tell build-ids. */
         perf_add_build_ids(perf);
     }
-    char *pids = recording_pids(recording);
+    char *pids = recorder_pids(recorder);
     perf->failed |= !pids;
     if (options->all) {
         perf_add(perf, "-a", NULL);
@@ -166,15 +166,15 @@ static void perf_arguments(struct recording *recording)
     if (options->stacks == STACKS_FP) {
         perf_add(perf, "--call-graph", "fp", NULL);
     }
-    if (recording->copied) {
+    if (recorder->copied) {
         snprintf(text, sizeof text, "dwarf,%u", options->stack_size);
         perf_add(perf, "--call-graph", text, NULL);
     }
     bool others_files = false;
-    for (uint32_t i = 0; i < recording->jvm_count; i++) {
-        others_files |= !recording->jvms[i].target.same_files;
+    for (uint32_t i = 0; i < recorder->jvm_count; i++) {
+        others_files |= !recorder->jvms[i].target.same_files;
     }
-    if (recording->copied && !recording->piped && others_files) {
+    if (recorder->copied && !recorder->piped && others_files) {
         /* Stacks lead through files that no sample hits, and a container's are gone with it. */
         perf_add(perf, "--buildid-all", NULL);
     }
@@ -182,24 +182,23 @@ static void perf_arguments(struct recording *recording)
      */
     if (options->buffer) {
         perf_add(perf, "-m", options->buffer, NULL);
-    } else if (recording->copied && geteuid() == 0) {
-        perf_add(perf, "-m", recording_buffer(recording), NULL);
+    } else if (recorder->copied && geteuid() == 0) {
+        perf_add(perf, "-m", recorder_buffer(recorder), NULL);
     }
     for (char **more = options->perf_options; *more; more++) {
         perf_add(perf, *more, NULL);
     }
-    add_events(recording); /* last: a filter of the user's is for his event */
+    add_events(recorder); /* last: a filter of the user's is for his event */
 }
 
-void recording_estimate(const struct recording *recording)
+void recorder_estimate(const struct recorder *recorder)
 {
-    const struct record_options *options = recording->options;
+    const struct record_options *options = recorder->options;
     struct statvfs status;
-    if (!recording->copied || recording->piped || statvfs(recording->profile.at, &status) != 0) {
+    if (!recorder->copied || recorder->piped || statvfs(recorder->profile.at, &status) != 0) {
         return;
     }
-    double rate =
-        (double)sysconf(_SC_NPROCESSORS_ONLN) * recording->frequency * options->stack_size;
+    double rate = (double)sysconf(_SC_NPROCESSORS_ONLN) * recorder->frequency * options->stack_size;
     double space = (double)status.f_bavail * (double)status.f_frsize;
     if (rate * (options->duration ? options->duration : 60) >= space) {
         info_message("this may fill the disk, which has %.1f GB free: lower -d, -F or "
@@ -208,29 +207,29 @@ void recording_estimate(const struct recording *recording)
     }
 }
 
-static int start_perf(struct recording *recording)
+static int start_perf(struct recorder *recorder)
 {
     int status = STATUS_FAILED;
     /* The user's own perfconfig does not matter. The command has its environment already. */
     setenv("PERF_CONFIG", "/dev/null", 1);
-    perf_arguments(recording);
-    if (perf_start(&recording->perf, recording->pipe_end)) {
+    perf_arguments(recorder);
+    if (perf_start(&recorder->perf, recorder->pipe_end)) {
         return STATUS_FAILED;
     }
-    int err = perf_wait_until_it_samples(&recording->perf, &recording->waiting);
+    int err = perf_wait_until_it_samples(&recorder->perf, &recorder->waiting);
     if (err == -EINTR) {
         info_message("interrupted before the recording began");
-        return 128 + recording->waiting.ended_by;
+        return 128 + recorder->waiting.ended_by;
     }
     if (err) {
-        perf_end(&recording->perf, &recording->waiting);
-        char *words = perf_words(recording->perf.says);
+        perf_end(&recorder->perf, &recorder->waiting);
+        char *words = perf_words(recorder->perf.says);
         const struct live_process *process =
-            recording->jvm_count ? &recording->jvms->target.process : NULL;
+            recorder->jvm_count ? &recorder->jvms->target.process : NULL;
         if (process && !process_lives(process)) {
             error_message("process %d has ended before the recording began", (int)process->pid);
         } else {
-            status = perf_explain_failure(words, recording->event);
+            status = perf_explain_failure(words, recorder->event);
         }
         free(words);
         return status;
@@ -238,39 +237,39 @@ static int start_perf(struct recording *recording)
     return STATUS_DONE;
 }
 
-int recording_start_perf(struct recording *recording)
+int recorder_start_perf(struct recorder *recorder)
 {
-    bool is_ready = recording->perf.work != NULL;
-    int status = is_ready ? STATUS_DONE : recording_open_pipe(recording);
-    if (!status && recording->own && !is_ready) {
-        status = recording_ready_sampler(recording);
+    bool is_ready = recorder->perf.work != NULL;
+    int status = is_ready ? STATUS_DONE : recorder_open_pipe(recorder);
+    if (!status && recorder->own && !is_ready) {
+        status = recorder_ready_sampler(recorder);
     }
-    status = status ? status : recording_start_naming(recording);
-    if (!status && recording->own) {
-        status = recording_start_sampler(recording);
+    status = status ? status : recorder_start_naming(recorder);
+    if (!status && recorder->own) {
+        status = recorder_start_sampler(recorder);
     }
-    return status || recording->own ? status : start_perf(recording);
+    return status || recorder->own ? status : start_perf(recorder);
 }
 
-void recording_tell(const struct recording *recording)
+void recorder_tell(const struct recorder *recorder)
 {
-    const struct record_options *options = recording->options;
+    const struct record_options *options = recorder->options;
     char rate[64];
     char duration[48] = "";
     if (options->period) {
         snprintf(rate, sizeof rate, "every %s", options->period);
     } else {
-        snprintf(rate, sizeof rate, "at %u Hz", recording->frequency);
+        snprintf(rate, sizeof rate, "at %u Hz", recorder->frequency);
     }
     if (options->duration) {
         snprintf(duration, sizeof duration, ", for %u s", options->duration);
     }
-    const struct event_list *events = &recording->events;
-    info_message("recording %s %s%s%s%s%s%s, stacks: %s%s%s", recording->event, rate,
+    const struct event_list *events = &recorder->events;
+    info_message("recording %s %s%s%s%s%s%s, stacks: %s%s%s", recorder->event, rate,
                  events->alloc ? ", allocations" : "", events->locks ? ", contended monitors" : "",
                  events->exceptions ? ", exceptions" : "", events->off_cpu ? ", waits" : "",
                  events->timeline || events->deopts ? ", the JVM's activity" : "",
-                 recording_stacks(recording), recording->piped ? " (unwound as they arrive)" : "",
+                 recorder_stacks(recorder), recorder->piped ? " (unwound as they arrive)" : "",
                  duration);
     if (!options->command[0] && !options->duration) {
         info_message("Ctrl-C ends the recording");
@@ -278,18 +277,18 @@ void recording_tell(const struct recording *recording)
 }
 
 /* Children of the command that outlive it (daemons) would keep perf going. */
-int recording_end_perf(struct recording *recording)
+int recorder_end_perf(struct recorder *recorder)
 {
     struct stat status;
     char path[PATH_MAX + 16];
-    perf_end(&recording->perf, &recording->waiting);
-    snprintf(path, sizeof path, "%s/perf.data", recording->profile.at);
-    if (!recording->piped && (stat(path, &status) != 0 || status.st_size == 0)) {
-        char *words = perf_words(recording->perf.says);
-        int explained = perf_explain_failure(words, recording->event);
+    perf_end(&recorder->perf, &recorder->waiting);
+    snprintf(path, sizeof path, "%s/perf.data", recorder->profile.at);
+    if (!recorder->piped && (stat(path, &status) != 0 || status.st_size == 0)) {
+        char *words = perf_words(recorder->perf.says);
+        int explained = perf_explain_failure(words, recorder->event);
         free(words);
         return explained;
     }
-    perf_tell_words(&recording->perf);
+    perf_tell_words(&recorder->perf);
     return STATUS_DONE;
 }

@@ -1,5 +1,5 @@
 /* Our own sampler in the place of perf record: when, and its start. */
-#include "jdtool/record/recording.h"
+#include "jdtool/record/recorder.h"
 
 #include "jdtool/base/message.h"
 #include "jdtool/base/text.h"
@@ -16,13 +16,13 @@
 #include <unistd.h>
 
 /* What only perf has; NULL: nothing of it is asked for. */
-static const char *perf_alone(const struct recording *recording)
+static const char *perf_alone(const struct recorder *recorder)
 {
-    const struct record_options *options = recording->options;
+    const struct record_options *options = recorder->options;
     if (options->perf_options[0] || options->period) {
         return "there are options of perf's";
     }
-    if (strcmp(recording->event, "cpu-clock") != 0 && strcmp(recording->event, "cycles") != 0) {
+    if (strcmp(recorder->event, "cpu-clock") != 0 && strcmp(recorder->event, "cycles") != 0) {
         return "it samples cycles and cpu-clock alone";
     }
     if (options->stacks == STACKS_NONE) {
@@ -33,64 +33,64 @@ static const char *perf_alone(const struct recording *recording)
 
 /* Whom our own sampler looks at: the JVMs that run already, or the command, which may not run yet;
  * of -a nobody. Returns how many; *list is NULL without memory. */
-static size_t sampled_processes(const struct recording *recording, pid_t **list)
+static size_t sampled_processes(const struct recorder *recorder, pid_t **list)
 {
     size_t count = 0;
-    *list = calloc(recording->jvm_count + 1, sizeof **list);
-    for (uint32_t i = 0; i < recording->jvm_count && *list; i++) {
-        pid_t pid = recording->jvms[i].target.process.pid;
+    *list = calloc(recorder->jvm_count + 1, sizeof **list);
+    for (uint32_t i = 0; i < recorder->jvm_count && *list; i++) {
+        pid_t pid = recorder->jvms[i].target.process.pid;
         (*list)[count] = pid;
         count += pid != 0;
     }
-    if (*list && !recording->options->all && recording->command.child.pid) {
-        (*list)[count++] = recording->command.child.pid;
+    if (*list && !recorder->options->all && recorder->command.child.pid) {
+        (*list)[count++] = recorder->command.child.pid;
     }
     return count;
 }
 
 /* By --stacks; what cannot be had is told then. */
-static bool walks_are_wanted(const struct recording *recording)
+static bool walks_are_wanted(const struct recorder *recorder)
 {
-    enum stacks stacks = recording->options->stacks;
+    enum stacks stacks = recorder->options->stacks;
     return stacks == STACKS_KERNEL || stacks == STACKS_COMPARE;
 }
 
 /* perf knows copies of stacks, and no stack that was walked. */
-static bool is_kept_for_perf(const struct recording *recording)
+static bool is_kept_for_perf(const struct recorder *recorder)
 {
-    return recording->options->keep_raw || recording->options->no_inject;
+    return recorder->options->keep_raw || recorder->options->no_inject;
 }
 
 /* Of the timer's samples alone: hardware counters interrupt where walks were not tried. */
-static bool walks_by_default(const struct recording *recording)
+static bool walks_by_default(const struct recorder *recorder)
 {
-    const struct record_options *options = recording->options;
+    const struct record_options *options = recorder->options;
     return options->stacks == STACKS_AUTO && !options->stack_size_given && !options->all &&
-           !is_kept_for_perf(recording) && !recording->start_reader &&
-           event_list_is_empty(&recording->events) && strcmp(recording->event, "cpu-clock") == 0;
+           !is_kept_for_perf(recorder) && !recorder->start_reader &&
+           event_list_is_empty(&recorder->events) && strcmp(recorder->event, "cpu-clock") == 0;
 }
 
 /* What walks stacks, if that is asked for. Where that cannot be they are copied. */
-static struct walker *new_walker(struct recording *recording)
+static struct walker *new_walker(struct recorder *recorder)
 {
-    const struct record_options *options = recording->options;
+    const struct record_options *options = recorder->options;
     const struct walker_options wanted = {.depth =
                                               options->depth ? options->depth : WALK_DEPTH_DEFAULT,
-                                          .after = walks_are_wanted(recording) ? 0 : WALK_AFTER,
-                                          .is_default = !walks_are_wanted(recording),
+                                          .after = walks_are_wanted(recorder) ? 0 : WALK_AFTER,
+                                          .is_default = !walks_are_wanted(recorder),
                                           .compares = options->stacks == STACKS_COMPARE};
     const char *lacks = options->all ? "with -a that is not done"
-                        : !event_list_is_empty(&recording->events)
+                        : !event_list_is_empty(&recorder->events)
                             ? "with other events it is not done"
-                        : is_kept_for_perf(recording) ? "perf could not read them"
-                                                      : NULL;
-    if (!recording->walks) {
+                        : is_kept_for_perf(recorder) ? "perf could not read them"
+                                                     : NULL;
+    if (!recorder->walks) {
         return NULL;
     }
     struct walker *walker = lacks ? NULL : walker_new(&wanted);
     if (!walker) {
-        recording->walks = false;
-        (void)profile_set(recording->profile.directory, "stacks", recording_stacks(recording));
+        recorder->walks = false;
+        (void)profile_set(recorder->profile.directory, "stacks", recorder_stacks(recorder));
         tell_not_walked(lacks ? lacks : "there is no memory");
     }
     return walker;
@@ -100,9 +100,9 @@ static struct walker *new_walker(struct recording *recording)
 enum { BY_THREAD_HZ = 990 };
 
 /* How many times as often as asked for threads are sampled, one of which is kept. */
-static unsigned times_by_thread(const struct recording *recording)
+static unsigned times_by_thread(const struct recorder *recorder)
 {
-    unsigned wanted = recording->frequency ? recording->frequency : BY_THREAD_HZ;
+    unsigned wanted = recorder->frequency ? recorder->frequency : BY_THREAD_HZ;
     unsigned times = (BY_THREAD_HZ + wanted - 1) / wanted;
     unsigned allowed = perf_allowed_frequency(times * wanted) / wanted;
     return allowed ? allowed : 1;
@@ -110,72 +110,72 @@ static unsigned times_by_thread(const struct recording *recording)
 
 /* Threads alone may be sampled where processors may not: those of the JVMs that run, or of the
  * command, by the clock. False: neither. */
-static bool choose_threads(struct recording *recording, const pid_t *processes, size_t count,
+static bool choose_threads(struct recorder *recorder, const pid_t *processes, size_t count,
                            const char *why)
 {
-    recording->by_thread = !recording->options->all && !recording->start_reader &&
-                           event_list_is_empty(&recording->events) &&
-                           !sampler_lacks_by_thread(processes, count);
-    if (recording->by_thread) {
+    recorder->by_thread = !recorder->options->all && !recorder->start_reader &&
+                          event_list_is_empty(&recorder->events) &&
+                          !sampler_lacks_by_thread(processes, count);
+    if (recorder->by_thread) {
         info_message("each thread is sampled by itself, which costs more: %s", why);
     }
-    return recording->by_thread;
+    return recorder->by_thread;
 }
 
-void recording_choose_sampler(struct recording *recording)
+void recorder_choose_sampler(struct recorder *recorder)
 {
-    enum sampler_kind kind = recording->options->sampler;
-    const char *why = kind == SAMPLER_PERF ? "" : perf_alone(recording);
+    enum sampler_kind kind = recorder->options->sampler;
+    const char *why = kind == SAMPLER_PERF ? "" : perf_alone(recorder);
     if (!why) {
         pid_t *processes;
-        size_t count = sampled_processes(recording, &processes);
+        size_t count = sampled_processes(recorder, &processes);
         why = processes ? sampler_lacks(processes, count) : "there is no memory";
-        if (why && processes && choose_threads(recording, processes, count, why)) {
+        if (why && processes && choose_threads(recorder, processes, count, why)) {
             why = NULL;
-        } else if (why && kind == SAMPLER_AUTO && !recording->options->all) {
+        } else if (why && kind == SAMPLER_AUTO && !recorder->options->all) {
             info_message("threads that live for a few milliseconds have too few samples: %s", why);
         }
         free(processes);
     }
-    recording->own = !why;
-    unsigned allowed = perf_allowed_frequency(recording->frequency);
-    if (recording->own && allowed < recording->frequency) { /* perf says so itself */
+    recorder->own = !why;
+    unsigned allowed = perf_allowed_frequency(recorder->frequency);
+    if (recorder->own && allowed < recorder->frequency) { /* perf says so itself */
         info_message("the kernel allows %u Hz (kernel.perf_event_max_sample_rate), not %u", allowed,
-                     recording->frequency);
-        recording->frequency = allowed;
+                     recorder->frequency);
+        recorder->frequency = allowed;
     }
     if (kind == SAMPLER_OWN && why) {
         info_message("--sampler own: %s; perf samples instead", why);
     }
-    recording->walks = (walks_are_wanted(recording) || walks_by_default(recording)) &&
-                       recording->own && !recording->by_thread;
-    if (walks_are_wanted(recording) && !recording->walks) {
-        tell_not_walked(recording->own ? "that needs root or CAP_PERFMON"
-                                       : "that needs our own sampler");
+    recorder->walks = (walks_are_wanted(recorder) || walks_by_default(recorder)) && recorder->own &&
+                      !recorder->by_thread;
+    if (walks_are_wanted(recorder) && !recorder->walks) {
+        tell_not_walked(recorder->own ? "that needs root or CAP_PERFMON"
+                                      : "that needs our own sampler");
     }
 }
 
 static int work(void *context)
 {
-    struct recording *recording = context;
+    struct recorder *recorder = context;
     prctl(PR_SET_NAME, "jdperf-sampler");
-    if (recording->more) {
-        close(recording->more); /* that end is our parent's */
+    if (recorder->more) {
+        close(recorder->more); /* that end is our parent's */
     }
-    if (recording->pipe_end >= 0) {
-        close(recording->pipe_end);  /* whose end is told by closing `out` */
-        close(recording->naming_in); /* and who reads ends when he likes */
+    if (recorder->pipe_end >= 0) {
+        close(recorder->pipe_end);  /* whose end is told by closing `out` */
+        close(recorder->naming_in); /* and who reads ends when he likes */
     }
-    recording->sampler.go = recording->perf.child_control;
-    recording->sampler.begun = recording->perf.child_ack;
-    recording->sampler.out = STDOUT_FILENO;
-    return sampler_run(&recording->sampler) ? STATUS_FAILED : STATUS_DONE;
+    recorder->sampler.go = recorder->perf.child_control;
+    recorder->sampler.begun = recorder->perf.child_ack;
+    recorder->sampler.out = STDOUT_FILENO;
+    return sampler_run(&recorder->sampler) ? STATUS_FAILED : STATUS_DONE;
 }
 
 /* Copied stacks go through the pipe; what is not copied is kept, as perf.data. */
-static int open_file(const struct recording *recording)
+static int open_file(const struct recorder *recorder)
 {
-    return openat(recording->profile.directory, "perf.data",
+    return openat(recorder->profile.directory, "perf.data",
                   O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 }
 
@@ -193,16 +193,16 @@ static const char *last_line(char *said)
 
 /* What the recording says that it was made by, and pages are called: the command, or the main class
  * or jar of the JVM, without its arguments. */
-static void describe(const struct recording *recording, struct words *words)
+static void describe(const struct recorder *recorder, struct words *words)
 {
     char name[256] = "";
     words_add(words, "jdperf", NULL);
     words_add(words, "record", NULL);
-    for (char *const *word = recording->options->command; *word; word++) {
+    for (char *const *word = recorder->options->command; *word; word++) {
         words_add(words, "%s", *word);
     }
-    if (recording->jvm_count == 1 && !recording->start_reader) {
-        process_java_name(&recording->jvms->target.process, name, sizeof name);
+    if (recorder->jvm_count == 1 && !recorder->start_reader) {
+        process_java_name(&recorder->jvms->target.process, name, sizeof name);
         name[strcspn(name, " ")] = '\0';
     }
     if (*name) {
@@ -211,52 +211,52 @@ static void describe(const struct recording *recording, struct words *words)
     }
 }
 
-int recording_ready_sampler(struct recording *recording)
+int recorder_ready_sampler(struct recorder *recorder)
 {
     struct words words = {0};
-    const struct record_options *options = recording->options;
-    struct perf_run *perf = &recording->perf;
-    size_t count = sampled_processes(recording, &recording->sampled);
-    describe(recording, &words);
-    if (!recording->sampled || words.failed) {
+    const struct record_options *options = recorder->options;
+    struct perf_run *perf = &recorder->perf;
+    size_t count = sampled_processes(recorder, &recorder->sampled);
+    describe(recorder, &words);
+    if (!recorder->sampled || words.failed) {
         words_free(&words);
         error_message("failed to start: %s", strerror(ENOMEM));
         return STATUS_FAILED;
     }
-    struct walker *walker = new_walker(recording);
-    const char *buffer = options->buffer                           ? options->buffer
-                         : event_list_is_empty(&recording->events) ? NULL
-                                                                   : recording_buffer(recording);
+    struct walker *walker = new_walker(recorder);
+    const char *buffer = options->buffer                          ? options->buffer
+                         : event_list_is_empty(&recorder->events) ? NULL
+                                                                  : recorder_buffer(recorder);
     bool by_reach;
-    unsigned event_stack = recording_event_stack(recording, &by_reach);
-    recording->sampler = (struct sampler_options){
-        .processes = options->all ? NULL : recording->sampled,
+    unsigned event_stack = recorder_event_stack(recorder, &by_reach);
+    recorder->sampler = (struct sampler_options){
+        .processes = options->all ? NULL : recorder->sampled,
         .process_count = count,
         /* top shows JVMs, and need not wake whenever another program on the machine forks. */
-        .is_for_each = recording->start_reader != NULL,
-        .is_held = recording->command.child.pid != 0,
-        .counts_cycles = strcmp(recording->event, "cycles") == 0,
-        .frequency = recording->frequency,
-        .by_thread = recording->by_thread ? times_by_thread(recording) : 0,
+        .is_for_each = recorder->start_reader != NULL,
+        .is_held = recorder->command.child.pid != 0,
+        .counts_cycles = strcmp(recorder->event, "cycles") == 0,
+        .frequency = recorder->frequency,
+        .by_thread = recorder->by_thread ? times_by_thread(recorder) : 0,
         .is_user_alone = !perf_sees_kernel(),
-        .stack_size = recording->copied ? options->stack_size : 0,
+        .stack_size = recorder->copied ? options->stack_size : 0,
         .walker = walker,
         .buffer = perf_buffer_bytes(buffer),
-        .events = recording->sampled_events,
+        .events = recorder->sampled_events,
         .event_count =
-            event_list_get(&recording->events, event_stack, by_reach, recording->sampled_events),
+            event_list_get(&recorder->events, event_stack, by_reach, recorder->sampled_events),
         .command = words.list,
     };
     int more[2] = {-1, 0};
-    if (recording->start_reader && pipe2(more, O_CLOEXEC) == 0) {
-        recording->sampler.more = more[0];
-        recording->more = more[1];
+    if (recorder->start_reader && pipe2(more, O_CLOEXEC) == 0) {
+        recorder->sampler.more = more[0];
+        recorder->more = more[1];
     }
     perf->work = work;
-    perf->context = recording;
-    int file = recording->piped ? -1 : open_file(recording);
-    if (recording->piped || file >= 0) {
-        (void)perf_start(perf, recording->piped ? recording->pipe_end : file);
+    perf->context = recorder;
+    int file = recorder->piped ? -1 : open_file(recorder);
+    if (recorder->piped || file >= 0) {
+        (void)perf_start(perf, recorder->piped ? recorder->pipe_end : file);
     }
     if (file >= 0) {
         close(file);
@@ -266,17 +266,17 @@ int recording_ready_sampler(struct recording *recording)
     }
     walker_free(walker); /* the sampler has its own */
     words_free(&words);
-    recording->sampler.command = NULL;
+    recorder->sampler.command = NULL;
     return STATUS_DONE;
 }
 
-int recording_start_sampler(struct recording *recording)
+int recorder_start_sampler(struct recorder *recorder)
 {
-    struct perf_run *perf = &recording->perf;
-    int err = perf_wait_until_it_samples(perf, &recording->waiting);
+    struct perf_run *perf = &recorder->perf;
+    int err = perf_wait_until_it_samples(perf, &recorder->waiting);
     if (err == -EINTR) {
         info_message("interrupted before the recording began");
-        return 128 + recording->waiting.ended_by;
+        return 128 + recorder->waiting.ended_by;
     }
     if (err) {
         char *said = perf_words(perf->says);
@@ -284,13 +284,13 @@ int recording_start_sampler(struct recording *recording)
         info_message("%s; perf samples instead", reason ? reason : "our own sampler ended");
         free(said);
         perf_free(perf);
-        recording->own = recording->walks = recording->by_thread = false;
-        if (recording->more) {
-            close(recording->more);
-            recording->more = 0;
+        recorder->own = recorder->walks = recorder->by_thread = false;
+        if (recorder->more) {
+            close(recorder->more);
+            recorder->more = 0;
         }
     } else {
-        event_list_let_go(&recording->events);
+        event_list_let_go(&recorder->events);
     }
     return STATUS_DONE;
 }

@@ -3,26 +3,119 @@
 #include "jdtool/base/message.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/confined/confined.h"
-#include "jdtool/record/recording.h"
-#include "jdtool/top/reader.h"
+#include "jdtool/pipeline/stream.h"
+#include "jdtool/record/recorder.h"
+#include "jdtool/resolve/source_texts.h"
+#include "jdtool/top/screen.h"
 #include "jdtool/top/terminal.h"
 #include "jdtool/watch/finder.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+/* ---- The reader ---- */
+
+/* A process without rights that resolves the samples, keeps the last seconds of them and draws, and
+ * its parent that answers it (confined.h). */
+struct reader_options {
+    const struct top_shared *shared;
+    unsigned window;         /* seconds */
+    const char *source_path; /* NULL: none but the JDKs' */
+    const char *about;       /* the event and its rate, in words */
+    bool one_jvm;            /* it begins with that one's methods, else with the JVMs */
+};
+
+struct reader {
+    const struct reader_options *options;
+    struct source_texts *sources;
+    struct screen *screen;
+    bool is_over; /* the user has seen enough */
+};
+
+static int turn(void *context)
+{
+    struct reader *reader = context;
+    int err = screen_turn(reader->screen);
+    reader->is_over = err == -ECANCELED;
+    if (err == -ENOMEM) {
+        error_message("failed to show samples: %s", strerror(ENOMEM));
+    }
+    return err;
+}
+
+static int read_stream(void *context)
+{
+    struct reader *reader = context;
+    const struct reader_options *options = reader->options;
+    const struct stream_options stream = {
+        .input = "-", .symbolize = true, .sparing = true, .turn = turn, .context = reader};
+    struct window *window;
+    struct stream_result result;
+    struct sample_sink *sink;
+    if (window_new(options->window * UINT64_C(1000000000), &window, &sink)) {
+        return STATUS_FAILED;
+    }
+    const struct screen_options screen = {
+        .window = window,
+        .shared = options->shared,
+        .sources = reader->sources,
+        .one_jvm = options->one_jvm,
+        .about = options->about,
+    };
+    reader->screen = screen_new(&screen);
+    if (!reader->screen) {
+        sink->ops->abort(sink);
+        error_message("failed to start: %s", strerror(ENOMEM));
+        return STATUS_FAILED;
+    }
+    int err = stream_run(&stream, &sink, 1, &result);
+    screen_free(reader->screen);
+    return err && !reader->is_over ? STATUS_FAILED : STATUS_DONE;
+}
+
+/* Reads from standard input until it ends or the user has seen enough. For a process of its own,
+ * which then ends. An exit status, after a message unless 0. */
+static int reader_run(const struct reader_options *options)
+{
+    struct reader reader = {.options = options};
+    pid_t parent = getppid();
+    struct rights *rights = rights_new();
+    prctl(PR_SET_NAME, "jdperf-reader");
+    sigset_t resized; /* the one signal that is for whoever draws */
+    sigemptyset(&resized);
+    sigaddset(&resized, SIGWINCH);
+    sigprocmask(SIG_UNBLOCK, &resized, NULL);
+    if (!rights || source_texts_open(options->source_path, &reader.sources)) {
+        rights_free(rights);
+        return STATUS_FAILED;
+    }
+    rights_read_list(rights, options->source_path);
+    rights_read_objects(rights, NULL);
+    const struct confined_options confined = {
+        .rights = rights, .what = "the samples", .work = read_stream, .context = &reader};
+    int status = confined_run(&confined);
+    if (getppid() != parent) {
+        terminal_close(); /* nobody else is there to do it */
+    }
+    source_texts_close(reader.sources);
+    rights_free(rights);
+    return status;
+}
 
 #define LOOK_EVERY_MS 1000
 #define READER_END_MS 5000 /* so long it may take to end, or it is killed */
 
 struct top {
     const struct top_options *options;
-    struct recording *recording;
+    struct recorder *recorder;
     struct top_shared *shared;
     struct reader_options reads;
     struct child reader;
@@ -33,7 +126,7 @@ struct top {
     bool has_terminal;
 };
 
-/* ---- The reader ---- */
+/* ---- Starting it ---- */
 
 /* What else of ours is open would keep the recording's pipe, and the guardians, from ending. */
 static int read_samples(void *context)
@@ -69,9 +162,9 @@ static void tell_words(struct top *top)
     free(words);
 }
 
-static int start_reader(struct recording *recording, int in)
+static int start_reader(struct recorder *recorder, int in)
 {
-    struct top *top = recording->reader;
+    struct top *top = recorder->reader;
     const char *why = terminal_open();
     if (why) {
         error_message("top: %s; jdperf record and jdperf report need none", why);
@@ -84,7 +177,7 @@ static int start_reader(struct recording *recording, int in)
         .window = top->options->window,
         .source_path = top->options->source_path,
         .about = top->about,
-        .one_jvm = recording->options->jvm && recording->jvm_count == 1,
+        .one_jvm = recorder->options->jvm && recorder->jvm_count == 1,
     };
     const struct child_options options = {
         .in = in,
@@ -105,7 +198,7 @@ static int start_reader(struct recording *recording, int in)
 /* A name is there before its number is. */
 static void tell_jvm(struct top *top, uint32_t place)
 {
-    const struct target *target = &top->recording->jvms[place].target;
+    const struct target *target = &top->recorder->jvms[place].target;
     struct top_jvm *jvm = &top->shared->jvms[place];
     uint32_t pid = (uint32_t)target->process.pid;
     if (atomic_load(&jvm->pid) == pid) {
@@ -120,18 +213,18 @@ static void tell_jvm(struct top *top, uint32_t place)
 
 static void look_at_jvms(struct top *top)
 {
-    struct recording *recording = top->recording;
+    struct recorder *recorder = top->recorder;
     uint32_t count = 0;
-    for (uint32_t i = 0; i < recording->jvm_count; i++) {
-        const struct live_process *process = &recording->jvms[i].target.process;
+    for (uint32_t i = 0; i < recorder->jvm_count; i++) {
+        const struct live_process *process = &recorder->jvms[i].target.process;
         if (process->pid && !process_lives(process)) {
             if (top->finder) {
                 finder_forget(top->finder, process->pid);
             }
-            recording_leave(recording, i);
+            recorder_leave(recorder, i);
         }
         tell_jvm(top, i);
-        count += recording->jvms[i].target.process.pid != 0;
+        count += recorder->jvms[i].target.process.pid != 0;
     }
     atomic_store(&top->shared->has_ended, count == 0 && !top->finder);
 }
@@ -141,7 +234,7 @@ static bool take_jvm(void *context, pid_t pid, const char *name)
 {
     struct top *top = context;
     struct target target;
-    if (!strstr(name, top->recording->options->match)) {
+    if (!strstr(name, top->recorder->options->match)) {
         return true;
     }
     if (target_open(&target, pid) != 0) {
@@ -150,14 +243,14 @@ static bool take_jvm(void *context, pid_t pid, const char *name)
     bool listens = target_listens(&target);
     target_close(&target);
     if (listens) {
-        (void)recording_join(top->recording, pid);
+        (void)recorder_join(top->recorder, pid);
     }
     return listens;
 }
 
 static void watch(struct top *top)
 {
-    struct recording *recording = top->recording;
+    struct recorder *recorder = top->recorder;
     int err;
     do {
         look_at_jvms(top);
@@ -165,8 +258,8 @@ static void watch(struct top *top)
             finder_look(top->finder, take_jvm, top);
         }
         struct pollfd ends[] = {{.fd = top->reader.pidfd, .events = POLLIN},
-                                {.fd = recording->perf.child.pidfd, .events = POLLIN}};
-        err = wait_for(&recording->waiting, ends, 2, deadline_in(LOOK_EVERY_MS), true);
+                                {.fd = recorder->perf.child.pidfd, .events = POLLIN}};
+        err = wait_for(&recorder->waiting, ends, 2, deadline_in(LOOK_EVERY_MS), true);
     } while (err == -ETIMEDOUT);
 }
 
@@ -174,27 +267,27 @@ static void watch(struct top *top)
 
 static int run(struct top *top)
 {
-    struct recording *recording = top->recording;
-    int status = recording_begin(recording);
+    struct recorder *recorder = top->recorder;
+    int status = recorder_begin(recorder);
     if (status) {
-        return recording->waiting.ended_by && status == STATUS_FAILED
-                   ? 128 + recording->waiting.ended_by
+        return recorder->waiting.ended_by && status == STATUS_FAILED
+                   ? 128 + recorder->waiting.ended_by
                    : status;
     }
     /* The reader's pipe ends with who samples. */
-    close(recording->pipe_end);
-    recording->pipe_end = -1;
-    if (recording->options->match && recording->own && recording->more) {
+    close(recorder->pipe_end);
+    recorder->pipe_end = -1;
+    if (recorder->options->match && recorder->own && recorder->more) {
         top->finder = finder_new();
     }
     watch(top);
-    int by_signal = recording->waiting.ended_by;
+    int by_signal = recorder->waiting.ended_by;
     if (!by_signal && !child_ended(&top->reader)) {
         error_message("the sampler has ended");
-        perf_tell_words(&recording->perf);
+        perf_tell_words(&recorder->perf);
         status = STATUS_FAILED;
     }
-    perf_end(&recording->perf, &recording->waiting);
+    perf_end(&recorder->perf, &recorder->waiting);
     struct waiting patient = {.signals = -1};
     (void)child_wait(&top->reader, &patient, deadline_in(READER_END_MS), false);
     if (!status) {
@@ -211,14 +304,14 @@ int top(const struct top_options *options)
 {
     struct top top = {.options = options, .reader = NO_CHILD, .said = -1, .own_stderr = -1};
     top.shared = confined_shared(sizeof *top.shared);
-    top.recording = top.shared ? recording_new(&options->record) : NULL;
+    top.recorder = top.shared ? recorder_new(&options->record) : NULL;
     if (!top.shared) {
         error_message("failed to start: %s", strerror(ENOMEM));
     }
     int status = STATUS_FAILED;
-    if (top.recording) {
-        top.recording->start_reader = start_reader;
-        top.recording->reader = &top;
+    if (top.recorder) {
+        top.recorder->start_reader = start_reader;
+        top.recorder->reader = &top;
         snprintf(top.about, sizeof top.about, "%.60s at %u Hz", options->record.event,
                  options->record.frequency);
         status = run(&top);
@@ -227,7 +320,7 @@ int top(const struct top_options *options)
             terminal_close();
             tell_words(&top);
         }
-        recording_free(top.recording);
+        recorder_free(top.recorder);
     }
     finder_free(top.finder);
     confined_unshare(top.shared, sizeof *top.shared);
