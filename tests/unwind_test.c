@@ -206,6 +206,32 @@ TEST_WITH(test_interpreted_frames, set_up, NULL)
     assert_int_equal(frames[2].ip, starts[COMPILED] + 0x1f);
 }
 
+/* Math.sin's entry has called a stub; the sender's sp was in r13. Who is compiled needs it, who is
+ * interpreted does not. */
+TEST_WITH(test_entries_without_a_frame, set_up, NULL)
+{
+    struct frame_row both[] = {rows[INTERPRETER],
+                               {.offset = 0x80,
+                                .cfa = FRAME_CFA_REG,
+                                .cfa_reg = R13,
+                                .ra = FRAME_AT_SP,
+                                .ra_offset = 8,
+                                .fp = FRAME_SAME}};
+    pieces[INTERPRETER].frames = (struct frames){.rows = both, .count = 2};
+    stack[2] = at(12);
+    stack[3] = starts[INTERPRETER] + 0x90;
+    stack[5] = starts[INTERPRETER] + 0x10;
+    stack[12 - 1] = at(20);
+    stack[13] = 0;
+    assert_int_equal(walk(starts[COMPILED], 0), UNWIND_ROOT);
+    assert_int_equal(count, 3);
+    assert_int_equal(frames[2].kind, UNWIND_INTERPRETED);
+    assert_int_equal(frames[2].ip, starts[INTERPRETER] + 0xf);
+    stack[5] = starts[COMPILED] + 0x10;
+    assert_int_equal(walk(starts[COMPILED], 0), UNWIND_NO_FRAME_INFO);
+    assert_int_equal(count, 2);
+}
+
 TEST_WITH(test_interpreted_leaf_has_registers, set_up, NULL)
 {
     struct unwind_sample sample = {.pc = starts[INTERPRETER],

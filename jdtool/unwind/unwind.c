@@ -243,11 +243,42 @@ static bool find_place(struct walk *walk, uint8_t place, int32_t offset, uint8_t
     return false;
 }
 
+static const struct unwind_place *find(const struct walk *walk, uint64_t pc, bool caller)
+{
+    return walk->process->find(walk->process->context, pc, caller);
+}
+
+/*
+ * The interpreter's entries of Math.sin, CRC32.update and the like have no frame and call a stub;
+ * the sender's sp is in a register that nobody kept. An interpreted sender is found by fp all the
+ * same.
+ */
+static bool step_frameless_entry(struct walk *walk, const struct frame_row *row)
+{
+    const struct machine *machine = walk->machine;
+    struct native_regs regs = {.known = 0};
+    uint64_t at = value_of(walk, machine->sp) + (uint64_t)(int64_t)row->ra_offset;
+    uint64_t pc;
+    if (row->ra == FRAME_AT_SP && row->fp == FRAME_SAME && known(walk, machine->fp) &&
+        read_word(walk, at, &pc)) {
+        const struct blob_frames *code = find(walk, pc, true)->code;
+        if (code && code->shape == FRAMES_INTERPRETER) {
+            set(&regs, machine->fp, value_of(walk, machine->fp));
+            return step_to(walk, pc, at + 8, &regs);
+        }
+    }
+    walk->end = walk->end == UNWIND_END_COUNT ? UNWIND_NO_FRAME_INFO : walk->end;
+    return false;
+}
+
 static bool step_row(struct walk *walk, const struct frame_row *row)
 {
     const struct machine *machine = walk->machine;
     if (row->cfa == FRAME_CFA_INTERPRETER) {
         return step_interpreted(walk);
+    }
+    if (row->cfa == FRAME_CFA_REG && !known(walk, row->cfa_reg)) {
+        return step_frameless_entry(walk, row);
     }
     unsigned base = row->cfa == FRAME_CFA_SP || row->cfa == FRAME_CFA_SAVED ? machine->sp
                     : row->cfa == FRAME_CFA_FP                              ? machine->fp
@@ -275,11 +306,6 @@ static bool step_row(struct walk *walk, const struct frame_row *row)
         set(&regs, machine->fp, fp);
     }
     return step_to(walk, pc, cfa, &regs);
-}
-
-static const struct unwind_place *find(const struct walk *walk, uint64_t pc, bool caller)
-{
-    return walk->process->find(walk->process->context, pc, caller);
 }
 
 /* Whether the word at an address is a return address into generated code. */

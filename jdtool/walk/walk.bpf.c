@@ -524,6 +524,21 @@ static __always_inline bool find_place(const struct scratch *s, u8 place, u8 reg
     return get((place == FRAME_AT_SP ? s->walk.sp : cfa) + (u64)offset, value);
 }
 
+/* The interpreter's entries of Math.sin, CRC32.update and the like (step_frameless_entry of
+ * unwind.c): the sender's sp is not known, and an interpreted one needs none. */
+static __always_inline int frameless_entry(struct walk *w, const struct walk_full_row *r)
+{
+    u64 at = w->sp + (u64)(s64)r->ra_offset;
+    u64 pc = 0;
+    u32 number = 0;
+    if (r->ra == FRAME_AT_SP && r->fp == FRAME_SAME && w->fp_known && get(at, &pc)) {
+        number = blob_number(w->jvm, pc - 1);
+    }
+    struct walk_blob *b = number ? bpf_map_lookup_elem(&blobs, &number) : 0;
+    return b && b->shape == FRAMES_INTERPRETER ? go(w, pc, at + 8, w->fp, true)
+                                               : stop(w, WALKED_COMPLEX);
+}
+
 __noinline int by_full_row(u32 cpu, u32 number)
 {
     SCRATCH;
@@ -531,8 +546,11 @@ __noinline int by_full_row(u32 cpu, u32 number)
     u64 cfa;
     u64 pc;
     u64 fp = w->fp;
-    if (!r || (w->caller && (r->cfa == FRAME_CFA_REG || r->ra == FRAME_IN_REG))) {
+    if (!r || (w->caller && r->ra == FRAME_IN_REG)) {
         return stop(w, WALKED_COMPLEX); /* registers are the leaf's */
+    }
+    if (w->caller && r->cfa == FRAME_CFA_REG) {
+        return frameless_entry(w, r);
     }
     if (r->cfa == FRAME_CFA_FP && !w->fp_known) {
         return stop(w, WALKED_NO_ROW);
