@@ -417,6 +417,41 @@ TEST_WITH(test_a_wait_weighs_until_the_thread_is_back, scratch_create, scratch_r
     assert_memory_equal(periods, wanted_periods, sizeof periods);
 }
 
+/* Of a wait that has no end it is said whether larger buffers would have it. */
+TEST_WITH(test_a_wait_without_an_end, scratch_create, scratch_remove)
+{
+    static uint8_t events[1024];
+    static const char *const names[] = {"cpu-clock", "sched:sched_switch"};
+    for (uint64_t lost = 0; lost <= 3; lost += 3) {
+        struct perf_file file = {.attr_count = 2};
+        for (uint32_t i = 0; i < 2; i++) {
+            file.attrs[i] = (struct perf_event_attr){
+                .size = sizeof file.attrs[0],
+                .type = i ? PERF_TYPE_TRACEPOINT : PERF_TYPE_SOFTWARE,
+                .sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+                               PERF_SAMPLE_PERIOD | (i ? PERF_SAMPLE_RAW : 0),
+                .sample_id_all = 1,
+                .context_switch = !i,
+            };
+        }
+        perf_file_feature(&file, PERF_FEATURE_EVENT_DESC, events,
+                          describe_events(&file, names, events));
+        put_sample(&file, SWITCHED_OUT, 7, 1000, 1);
+        if (lost) {
+            uint64_t record[] = {CLOCK, lost, 7, 1500, CLOCK}; /* id, how many; who, when, id */
+            perf_file_record(&file, PERF_RECORD_LOST, 0, record, sizeof record);
+        }
+        put_sample(&file, SWITCHED_OUT, 7, 2000, 1);
+        put_switch(&file, 7, 3000, false);
+        perf_file_write(&file, scratch_path(state, "p.data"));
+        free(file.records);
+        const char *text = inject_with_card(state);
+        assert_non_null(strstr(text, "\"waits_lost\": 1,"));
+        assert_non_null(strstr(text, lost ? "left out 1 waits whose end was lost; record with"
+                                          : "left out 1 waits whose end the kernel did not"));
+    }
+}
+
 /* From when it is preempted, or woken, until it has a processor, a thread is not blocked. */
 TEST_WITH(test_waiting_for_a_processor_is_no_blocking, scratch_create, scratch_remove)
 {

@@ -205,15 +205,16 @@ static void warn_of_losses(const struct scorecard *card, const struct warnings *
              "kernel.perf_cpu_time_max_percent",
              counts->throttled);
     }
+    bool is_lost = counts->lost_samples || counts->lost_records;
     if (counts->waits_lost) {
-        warn(to, "left out %" PRIu64 " waits whose end was lost; record with larger buffers (-m)",
-             counts->waits_lost);
+        warn(to, "left out %" PRIu64 " waits whose end %s", counts->waits_lost,
+             is_lost ? "was lost; record with larger buffers (-m)"
+                     : "the kernel did not report (nothing was lost, larger buffers do not help)");
     }
     if (counts->marks_lost) {
-        warn(to,
-             "left out %" PRIu64 " events of the JVM's time line whose end was lost; record with "
-             "larger buffers (-m)",
-             counts->marks_lost);
+        warn(to, "left out %" PRIu64 " events of the JVM's time line whose end %s",
+             counts->marks_lost,
+             is_lost ? "was lost; record with larger buffers (-m)" : "was not reported");
     }
     warn_of_limits(card, to);
     if (counts->frames_cut) {
