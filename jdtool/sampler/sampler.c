@@ -39,7 +39,7 @@
 
 /* Rings are read this often, in ms, or when one fills; and what is forked is sampled within so
  * many, however often that is. */
-#define TURN_EVERY 100
+#define TURN_EVERY 250
 #define TURN_RESTS 5
 
 /* At first more often: what starts maps most of its files then, and who reads takes them apart
