@@ -1,5 +1,6 @@
 #include "jdtool/base/output_file.h"
 
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 
 #include <ctype.h>
@@ -276,9 +277,7 @@ void output_file_abort(struct output_file *file)
     if (!file) {
         return;
     }
-    if (file->fd >= 0) {
-        close(file->fd);
-    }
+    descriptor_close(file->fd);
     if (file->temporary && file->temporary[0]) {
         unlink(file->temporary);
     }

@@ -1,5 +1,6 @@
 #include "jdtool/base/packed_file.h"
 
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 
 #include <errno.h>
@@ -96,9 +97,7 @@ struct output_file *packed_file_make(const char *path)
     }
     (void)ZSTD_freeCCtx(stream);
     free(pieces);
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     return file;
 }
 
@@ -110,19 +109,6 @@ struct unpacking {
     uint64_t size, made;
     uint8_t from[PIECE], to[PIECE];
 };
-
-static int write_all(int fd, const uint8_t *bytes, size_t size)
-{
-    while (size > 0) {
-        ssize_t n = write(fd, bytes, size);
-        if (n < 0 && errno != EINTR) {
-            return -errno;
-        }
-        bytes += n > 0 ? n : 0;
-        size -= n > 0 ? (size_t)n : 0;
-    }
-    return 0;
-}
 
 /* Unpacks a piece; *left is 0 at a frame's end. 0 or a negative errno. */
 static int unpack_piece(struct unpacking *work, ZSTD_inBuffer *in, size_t *left)
@@ -136,7 +122,7 @@ static int unpack_piece(struct unpacking *work, ZSTD_inBuffer *in, size_t *left)
         is_full = plain.pos == plain.size;
         err = ZSTD_isError(*left) || work->made > work->size
                   ? -EINVAL
-                  : write_all(work->out, work->to, plain.pos);
+                  : descriptor_write(work->out, work->to, plain.pos);
     }
     return err;
 }

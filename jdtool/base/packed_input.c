@@ -1,5 +1,6 @@
 #include "jdtool/base/packed_input.h"
 
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 
 #include <errno.h>
@@ -78,9 +79,7 @@ void packed_input_close(struct packed_input *input)
     if (!input) {
         return;
     }
-    if (input->fd >= 0) {
-        close(input->fd);
-    }
+    descriptor_close(input->fd);
     free(input);
 }
 

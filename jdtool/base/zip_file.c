@@ -2,6 +2,7 @@
 #include "jdtool/base/zip_file.h"
 
 #include "jdtool/base/array.h"
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/hash_map.h"
 #include "jdtool/base/packed_input.h"
 
@@ -175,9 +176,7 @@ void zip_file_close(struct zip_file *zip)
     if (!zip) {
         return;
     }
-    if (zip->fd >= 0) {
-        close(zip->fd);
-    }
+    descriptor_close(zip->fd);
     hash_map_free(&zip->names);
     free(zip->entries);
     free(zip->directory);

@@ -1,5 +1,7 @@
 #include "jdtool/confined/confine.h"
 
+#include "jdtool/base/descriptor.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -188,9 +190,7 @@ static void forget_names(void)
 {
     int none = rules_new();
     (void)restrict_to(none);
-    if (none >= 0) {
-        close(none);
-    }
+    descriptor_close(none);
 }
 
 /* ---- Capabilities ---- */

@@ -1,5 +1,6 @@
 #include "jdtool/confined/confined.h"
 
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/confined/confine.h"
@@ -212,12 +213,8 @@ static int run(const struct confined_options *options, struct ends *ends, const 
     }
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
-    if (requests.listener >= 0) {
-        close(requests.listener);
-    }
-    if (requests.pidfd >= 0) {
-        close(requests.pidfd);
-    }
+    descriptor_close(requests.listener);
+    descriptor_close(requests.pidfd);
     sigprocmask(SIG_SETMASK, before, NULL);
     return can ? ended(options, status) : work_here(options, NO_CONFINING);
 }
@@ -246,9 +243,7 @@ int confined_run(const struct confined_options *options)
     sigprocmask(SIG_BLOCK, &signals, &before);
     int fd = options->inner ? -1 : signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     int status = run(options, &ends, &before, fd);
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     return status;
 }
 
@@ -278,9 +273,7 @@ void confined_program_begin(struct confined_program *program, const char *what, 
 
 void confined_program_end(struct confined_program *program)
 {
-    if (program->rules >= 0) {
-        close(program->rules);
-    }
+    descriptor_close(program->rules);
     program->rules = -1;
 }
 
@@ -374,12 +367,8 @@ void confined_part(struct confined *confined)
     if (!confined) {
         return;
     }
-    if (confined->requests.listener >= 0) {
-        close(confined->requests.listener);
-    }
-    if (confined->requests.pidfd >= 0) {
-        close(confined->requests.pidfd);
-    }
+    descriptor_close(confined->requests.listener);
+    descriptor_close(confined->requests.pidfd);
     free(confined);
 }
 

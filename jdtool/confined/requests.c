@@ -1,5 +1,6 @@
 #include "jdtool/confined/requests.h"
 
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/others_file.h"
 #include "jdtool/base/output_file.h"
 
@@ -81,9 +82,7 @@ struct named {
 
 static void let_go(struct named *named)
 {
-    if (named->held >= 0) {
-        close(named->held);
-    }
+    descriptor_close(named->held);
 }
 
 /* Its own /proc is not ours: "/proc/self/fd/3" and what is below it. */
@@ -220,9 +219,7 @@ static int place_of(const struct requests *requests, const struct named *named,
     }
     int fd = openat(named->at, directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
     int err = fd < 0 || fstat(fd, &status) != 0 ? -errno : 0;
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     place = err ? err : rights_writable(requests->rights, "", &status, name);
     return !err && place < 0 ? -EACCES : place;
 }
@@ -436,9 +433,7 @@ static int answer_owner(const struct requests *requests, const __u64 *arguments)
     if (!err && fchown(fd, uid, gid) != 0) {
         err = -errno;
     }
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     return err;
 }
 

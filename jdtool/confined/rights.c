@@ -4,6 +4,7 @@
 #include "format/methods.h"
 #include "format/threads.h"
 #include "jdtool/base/array.h"
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/text.h"
 #include "jdtool/objects/objects.h"
 
@@ -52,9 +53,7 @@ struct rights *rights_new(void)
 
 static void free_writable(struct writable *writable)
 {
-    if (writable->directory >= 0) {
-        close(writable->directory);
-    }
+    descriptor_close(writable->directory);
     free(writable->given);
     free(writable->absolute);
     free(writable->name);
@@ -192,9 +191,7 @@ void rights_read(struct rights *rights, const char *path)
     if (is && S_ISDIR(readable.status.st_mode)) {
         is = asprintf(&readable.path, "%s%s", name, later) >= 0;
     }
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     if (is && array_reserve(&rights->readables, rights->readable_count, &rights->readable_room,
                             sizeof *rights->readables) == 0) {
         rights->readables[rights->readable_count++] = readable;

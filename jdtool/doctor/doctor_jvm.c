@@ -1,4 +1,5 @@
 /* What recording needs of a JVM that runs. Not to attach is an answer here. */
+#include "jdtool/base/descriptor.h"
 #include "jdtool/confined/confined.h"
 #include "jdtool/doctor/doctor.h"
 #include "jdtool/live/ask.h"
@@ -49,9 +50,7 @@ static void restore_errors(int before, int file, char *words, size_t size)
         (void)dup2(before, STDERR_FILENO);
         close(before);
     }
-    if (file >= 0) {
-        close(file);
-    }
+    descriptor_close(file);
 }
 
 /* A line of them, the first or the last, without who says it. */
@@ -247,9 +246,7 @@ static struct elf_answers ask_elf(int root, const char *path)
         confined_look(path, answer, shared);
         result = *shared;
     }
-    if (file >= 0) {
-        close(file);
-    }
+    descriptor_close(file);
     confined_unshare(shared, sizeof *shared);
     return result;
 }
@@ -367,9 +364,7 @@ static void check_space(struct doctor *doctor, struct jvm *jvm)
     } else {
         doctor_tell_space(doctor, (uint64_t)status.f_bavail * status.f_frsize, "its /tmp");
     }
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
 }
 
 void doctor_examine_jvm(struct doctor *doctor, const char *word)

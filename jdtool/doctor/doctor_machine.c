@@ -1,4 +1,5 @@
 /* What recording needs of this machine. */
+#include "jdtool/base/descriptor.h"
 #include "jdtool/doctor/doctor.h"
 #include "jdtool/live/child.h"
 #include "jdtool/live/kernel.h"
@@ -171,9 +172,7 @@ static void read_version(const char *home, char version[64])
     snprintf(path, sizeof path, "%s/release", home);
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     text[n > 0 ? n : 0] = '\0';
     const char *at = strstr(text, key);
     at = at ? at + sizeof key - 1 : "";

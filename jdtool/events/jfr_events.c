@@ -1,6 +1,7 @@
 #include "jdtool/events/jfr_events.h"
 
 #include "jdtool/base/array.h"
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/hash_map.h"
 #include "jdtool/base/message.h"
 
@@ -766,9 +767,7 @@ int jfr_file_read(const char *path, jfr_take *take, void *context)
         err = is_whole ? read_chunk(fd, at, size, take, context) : -EBADMSG;
         at += size;
     }
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     if (err == -EBADMSG) {
         error_message("failed to read all of %s: it is not a complete recording of a JVM (.jfr)",
                       path);

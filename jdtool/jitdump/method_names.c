@@ -3,6 +3,7 @@
 #include "format/leb128.h"
 #include "format/methods.h"
 #include "jdtool/base/array.h"
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/numbered.h"
 #include "jdtool/base/packed_file.h"
@@ -530,9 +531,7 @@ void method_names_close(struct method_names *names)
     clear(names);
     free(names->path);
     for (uint32_t i = 0; i < names->file_count; i++) {
-        if (names->files[i].fd >= 0) {
-            (void)close(names->files[i].fd);
-        }
+        descriptor_close(names->files[i].fd);
     }
     free(names->files);
     free(names);

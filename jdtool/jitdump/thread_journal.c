@@ -8,6 +8,7 @@
 
 #include "format/threads.h"
 #include "jdtool/base/array.h"
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/intern.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/numbered.h"
@@ -667,9 +668,7 @@ int thread_journal_open(const char *path, bool is_all, struct thread_journal **o
     }
     if (err || !journal) {
         free(journal);
-        if (fd >= 0) {
-            (void)close(fd);
-        }
+        descriptor_close(fd);
         return err == -ENOENT ? err : tell(path, err ? err : -ENOMEM);
     }
     journal->fd = fd;

@@ -1,5 +1,6 @@
 #include "jdtool/live/ask.h"
 
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/live/child.h"
 
@@ -87,9 +88,7 @@ static bool tmp_is_read_only(const struct target *target)
     struct statvfs status;
     int fd = target_open_directory(target, "/tmp");
     bool is = fd >= 0 && fstatvfs(fd, &status) == 0 && (status.f_flag & ST_RDONLY);
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     return is;
 }
 
@@ -111,9 +110,7 @@ static bool socket_is_anothers(const struct target *target, char path[64])
     snprintf(name, sizeof name, ".java_pid%d", (int)target->ns_pid);
     bool is = directory >= 0 && fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
               status.st_uid != target->uid;
-    if (directory >= 0) {
-        close(directory);
-    }
+    descriptor_close(directory);
     snprintf(path, 64, "/proc/%d/root/tmp/%s", (int)target->process.pid, name);
     return is;
 }
@@ -262,9 +259,7 @@ static void watch_errors(const struct target *target, struct errors *errors)
         snprintf(path, sizeof path, "/proc/self/fd/%d", found);
         errors->file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     }
-    if (found >= 0) {
-        close(found);
-    }
+    descriptor_close(found);
     errors->from = errors->file >= 0 ? lseek(errors->file, 0, SEEK_END) : 0;
 }
 
@@ -402,9 +397,7 @@ int ask_to_load(const struct target *target, const char *agent, const char *opti
         tell_refusal(target, options, answer, &errors);
         err = -ECONNREFUSED;
     }
-    if (errors.file >= 0) {
-        close(errors.file);
-    }
+    descriptor_close(errors.file);
     free(answer);
     return err;
 }

@@ -1,5 +1,6 @@
 #include "jdtool/live/child.h"
 
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/verb.h"
 
@@ -166,9 +167,7 @@ int child_start(struct child *child, const struct child_options *options)
         waitpid(child->pid, NULL, 0);
     }
     if (err) {
-        if (child->pidfd >= 0) {
-            close(child->pidfd);
-        }
+        descriptor_close(child->pidfd);
         *child = NO_CHILD;
     }
     return err;
@@ -307,8 +306,6 @@ int child_talk(const struct child_options *options, struct waiting *waiting, int
     }
     *status = child.status;
     child_end(&child);
-    if (says[0] >= 0) {
-        close(says[0]);
-    }
+    descriptor_close(says[0]);
     return err;
 }

@@ -1,5 +1,6 @@
 #include "jdtool/live/command.h"
 
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 
 #include <errno.h>
@@ -229,9 +230,7 @@ void command_free(struct command *command)
             child_end(&command->child);
         }
     }
-    if (command->child.pidfd >= 0) {
-        close(command->child.pidfd);
-    }
+    descriptor_close(command->child.pidfd);
     free(command->arguments);
     free(command->tool_options);
     for (unsigned i = 0; i < 4; i++) {

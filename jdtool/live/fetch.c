@@ -1,5 +1,6 @@
 #include "jdtool/live/fetch.h"
 
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 
 #include <errno.h>
@@ -133,9 +134,7 @@ void fetch_close(struct fetch *fetch)
     const int descriptors[] = {fetch->dump, fetch->directory, fetch->beside[0], fetch->beside[1],
                                fetch->beside[2]};
     for (size_t i = 0; i < sizeof descriptors / sizeof *descriptors; i++) {
-        if (descriptors[i] >= 0) {
-            close(descriptors[i]);
-        }
+        descriptor_close(descriptors[i]);
     }
     *fetch = NO_FETCH;
 }

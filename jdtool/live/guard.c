@@ -1,5 +1,6 @@
 #include "jdtool/live/guard.h"
 
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/live/profile_dir.h"
 #include "jdtool/live/session.h"
@@ -77,14 +78,10 @@ int guard_start(struct guardian *guardian, const struct target *target)
         let_go_of_streams();
         watch(ends[0], memory, target);
     }
-    if (ends[0] >= 0) {
-        close(ends[0]);
-    }
+    descriptor_close(ends[0]);
     if (err) {
         error_message("failed to start a guardian: %s", strerror(-err));
-        if (ends[1] >= 0) {
-            close(ends[1]);
-        }
+        descriptor_close(ends[1]);
         return err;
     }
     guardian->ours = ends[1];

@@ -1,5 +1,7 @@
 #include "jdtool/live/kernel.h"
 
+#include "jdtool/base/descriptor.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +21,7 @@ static bool read_file(const char *name, char *text, size_t size)
     kernel_path(name, path);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, text, size - 1) : -1;
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     text[n > 0 ? n : 0] = '\0';
     return n > 0;
 }

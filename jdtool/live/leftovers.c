@@ -1,6 +1,7 @@
 #include "jdtool/live/leftovers.h"
 
 #include "jdtool/base/array.h"
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/others_file.h"
 #include "jdtool/base/processes.h"
@@ -159,9 +160,7 @@ static bool lease_is_taken(const struct staging *staging, const struct stat *sta
 {
     int lease = open_file_below(staging->directory, LEASE_NAME, status->st_uid, O_RDONLY);
     bool taken = lease >= 0 && lease_is_held(lease);
-    if (lease >= 0) {
-        close(lease);
-    }
+    descriptor_close(lease);
     return taken;
 }
 
@@ -237,9 +236,7 @@ static bool look_into_root(void *context, pid_t pid)
         snprintf(prefix, sizeof prefix, "/proc/%d/root", (int)pid);
         look_for_staging(namespaces->search, root, prefix);
     }
-    if (root >= 0) {
-        close(root);
-    }
+    descriptor_close(root);
     process_close(&process);
     return true;
 }

@@ -1,5 +1,6 @@
 #include "jdtool/live/process.h"
 
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/processes.h"
 
 #include <errno.h>
@@ -36,12 +37,8 @@ int process_open(pid_t pid, struct live_process *process)
 
 void process_close(struct live_process *process)
 {
-    if (process->pidfd >= 0) {
-        close(process->pidfd);
-    }
-    if (process->directory >= 0) {
-        close(process->directory);
-    }
+    descriptor_close(process->pidfd);
+    descriptor_close(process->directory);
     process->pidfd = process->directory = -1;
 }
 
@@ -252,9 +249,7 @@ static void read_mappings(const struct live_process *process,
     int fd = openat(process->directory, "maps", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     FILE *maps = fd >= 0 ? fdopen(fd, "re") : NULL;
     if (!maps) {
-        if (fd >= 0) {
-            close(fd);
-        }
+        descriptor_close(fd);
         return;
     }
     char *line = NULL;

@@ -1,5 +1,6 @@
 #include "jdtool/live/profile_dir.h"
 
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/others_file.h"
 #include "jdtool/base/verb.h"
@@ -32,9 +33,7 @@ static bool is_profile(int directory)
     int fd = openat(directory, "profile", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     bool is = fd >= 0 && read(fd, line, sizeof line - 1) == (ssize_t)sizeof line - 1 &&
               strcmp(line, first_line) == 0;
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     return is;
 }
 
@@ -150,12 +149,8 @@ int profile_choose(struct profile_dir *profile, const char *given)
 
 void profile_dir_close(struct profile_dir *profile)
 {
-    if (profile->directory >= 0) {
-        close(profile->directory);
-    }
-    if (profile->parent >= 0) {
-        close(profile->parent);
-    }
+    descriptor_close(profile->directory);
+    descriptor_close(profile->parent);
     profile->directory = profile->parent = -1;
 }
 
@@ -203,9 +198,7 @@ static int put_aside(struct profile_dir *profile)
         }
         status = is ? move(parent, earlier, older, &guarded->older) : STATUS_FAILED;
     }
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     status = status ? status : move(parent, profile->name, earlier, &guarded->earlier);
     close(profile->directory);
     profile->directory = -1;
@@ -318,9 +311,7 @@ int profile_set(int directory, const char *key, const char *value)
     FILE *file = fd >= 0 ? fdopen(fd, "ae") : NULL;
     if (!file) {
         int err = -errno;
-        if (fd >= 0) {
-            close(fd);
-        }
+        descriptor_close(fd);
         return err;
     }
     fputs(key ? key : first_line, file);
@@ -363,9 +354,8 @@ static void remove_known(int parent, const struct guarded_directory *one, bool w
               status.st_ino == one->inode;
     if (is) {
         remove_contents(fd);
-    } else if (fd >= 0) {
-        close(fd);
-    }
+    } else
+        descriptor_close(fd);
     if (whole && fd >= 0) { /* which takes nothing but an empty one */
         (void)unlinkat(parent, one->name, AT_REMOVEDIR);
     }

@@ -1,5 +1,6 @@
 #include "jdtool/live/session.h"
 
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/live/ask.h"
 #include "jdtool/live/child.h"
@@ -118,9 +119,7 @@ static void guard_forget(struct live_session *session)
 
 static void close_lease(struct live_session *session)
 {
-    if (session->lease >= 0) {
-        close(session->lease);
-    }
+    descriptor_close(session->lease);
     session->lease = -1;
 }
 
@@ -217,9 +216,7 @@ static int read_answer(const struct live_session *session, const char *name,
     const struct staging *staging = &session->staging;
     int fd = open_file_below(staging->directory, name, session->target->uid, O_RDONLY);
     ssize_t n = fd >= 0 ? read(fd, status->text, sizeof status->text - 1) : -1;
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     (void)unlinkat(staging->directory, name, 0);
     status->text[n > 0 ? n : 0] = '\0';
     return n > 0 ? 0 : -ENODATA;
@@ -293,9 +290,7 @@ int session_join(struct live_session *session, const struct session_status *stat
     /* It may have been ended between the question and the lock. */
     char dump[PATH_MAX];
     if (lease < 0 || err || (status->has_dump && !target_dump(session->target, dump))) {
-        if (lease >= 0) {
-            close(lease);
-        }
+        descriptor_close(lease);
         staging_close(&staging);
         return -EAGAIN;
     }

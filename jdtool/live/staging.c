@@ -1,5 +1,6 @@
 #include "jdtool/live/staging.h"
 
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/others_file.h"
 #include "jdtool/live/lease.h"
@@ -76,14 +77,10 @@ static int plan_in(struct staging *staging, const struct target *target, const c
     bool noexec = false;
     int fd = open_place(target, place, &noexec);
     if (fd < 0 || (staging->place >= 0 && noexec)) {
-        if (fd >= 0) {
-            close(fd);
-        }
+        descriptor_close(fd);
         return -1; /* none, or no better than what we have */
     }
-    if (staging->place >= 0) {
-        close(staging->place);
-    }
+    descriptor_close(staging->place);
     staging->place = fd;
     staging->noexec = noexec;
     snprintf(staging->path, sizeof staging->path, "%s/%s", place, staging->name);
@@ -167,9 +164,7 @@ int staging_make_lease(const struct staging *staging, const struct target *targe
     }
     if (err) {
         fail(staging, target, "make a lease in", err);
-        if (fd >= 0) {
-            close(fd);
-        }
+        descriptor_close(fd);
     }
     return err ? err : fd;
 }
@@ -205,9 +200,7 @@ int staging_add_agent(const struct staging *staging, const struct target *target
     if (!err && target->uid != geteuid() && fchown(to, target->uid, target->gid) != 0) {
         err = -errno;
     }
-    if (from >= 0) {
-        close(from);
-    }
+    descriptor_close(from);
     if (to >= 0 && close(to) != 0 && !err) {
         err = -errno;
     }
@@ -278,12 +271,8 @@ int remove_tree(int place, const char *name)
 
 void staging_close(struct staging *staging)
 {
-    if (staging->directory >= 0) {
-        close(staging->directory);
-    }
-    if (staging->place >= 0) {
-        close(staging->place);
-    }
+    descriptor_close(staging->directory);
+    descriptor_close(staging->place);
     staging->directory = staging->place = -1;
 }
 

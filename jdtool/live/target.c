@@ -1,5 +1,6 @@
 #include "jdtool/live/target.h"
 
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/others_file.h"
 #include "jdtool/base/processes.h"
@@ -74,9 +75,7 @@ static int version_of_home(const struct target *target)
     if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
         n = read(fd, text, sizeof text - 1);
     }
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     text[n > 0 ? n : 0] = '\0';
     const char *at = strstr(text, key);
     return at ? major_version(at + sizeof key - 1) : 0;
@@ -107,9 +106,7 @@ static int version_of_counters(const struct target *target)
         version = major_version(at);
     }
     free(text);
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     return version;
 }
 
@@ -190,9 +187,7 @@ int target_open(struct target *target, pid_t pid)
 
 void target_close(struct target *target)
 {
-    if (target->root >= 0) {
-        close(target->root);
-    }
+    descriptor_close(target->root);
     target->root = -1;
     process_close(&target->process);
 }
@@ -210,9 +205,7 @@ bool target_agent_gone(const struct target *target, const char *path, char mappe
     int fd = open_in_root(target->root, path, O_PATH);
     bool there = fd >= 0 && fstat(fd, &status) == 0 &&
                  process_maps_inode(&target->process, status.st_dev, status.st_ino);
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     return !there && process_mapped_file(&target->process, &agent_name, mapped);
 }
 
@@ -237,9 +230,7 @@ bool target_listens(const struct target *target)
     snprintf(path, sizeof path, "/tmp/.java_pid%d", (int)target->ns_pid);
     int fd = open_below(target->root, path, O_PATH | O_NOFOLLOW);
     bool socket = fd >= 0 && fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode);
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     return socket || (process_status(&target->process, "SigCgt", false, 16) & 4) != 0;
 }
 

@@ -1,4 +1,5 @@
 /* jdperf map: a perf map for tools that read nothing else. */
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/live/ask.h"
 #include "jdtool/live/child.h"
@@ -62,9 +63,7 @@ static int new_map_finish(struct new_map *map, int err)
     if (map->fd >= 0 && err) {
         (void)unlinkat(map->tmp, map->temporary, 0);
     }
-    if (map->tmp >= 0) {
-        close(map->tmp);
-    }
+    descriptor_close(map->tmp);
     return err;
 }
 
@@ -154,9 +153,7 @@ static long perf_map_count(const struct target *target, char path[64])
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
         int err = fd < 0 ? -errno : -EINVAL;
-        if (fd >= 0) {
-            close(fd);
-        }
+        descriptor_close(fd);
         return err;
     }
     long count = 0;

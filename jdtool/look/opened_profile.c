@@ -1,5 +1,6 @@
 #include "jdtool/look/opened_profile.h"
 
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/others_file.h"
 #include "jdtool/base/output_file.h"
@@ -27,9 +28,7 @@ static size_t read_beginning(const struct opened_profile *profile, const char *n
 {
     int fd = open_file_below(profile->directory, name, profile->owner, O_RDONLY);
     ssize_t size = fd < 0 ? 0 : read(fd, text, room - 1);
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     text[size > 0 ? size : 0] = '\0';
     return size > 0 ? (size_t)size : 0;
 }
@@ -69,9 +68,7 @@ static int check_link(const struct walk *walk)
 {
     int fd =
         open_resolved(walk->profile, walk->path, O_PATH, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     return fd >= 0 || fd == -ENOENT        ? 0
            : fd == -ENOSYS || fd == -EPERM ? check_link_by_text(walk)
                                            : fd;
@@ -237,9 +234,7 @@ int opened_profile_open(const char *given, struct opened_profile *profile)
 
 void opened_profile_close(struct opened_profile *profile)
 {
-    if (profile->directory >= 0) {
-        close(profile->directory);
-    }
+    descriptor_close(profile->directory);
     *profile = NO_PROFILE;
 }
 
@@ -249,9 +244,7 @@ bool opened_profile_is_one(const char *given)
     int fd = open(given, O_PATH | O_DIRECTORY | O_CLOEXEC);
     bool is = fd >= 0 && fstatat(fd, "profile", &status, AT_SYMLINK_NOFOLLOW) == 0 &&
               S_ISREG(status.st_mode);
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     return is;
 }
 

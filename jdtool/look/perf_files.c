@@ -1,5 +1,6 @@
 #include "jdtool/look/perf_files.h"
 
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/intern.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/others_file.h"
@@ -121,12 +122,8 @@ static void allow(struct confined_program *program, const struct rights *none, c
     if (fd >= 0 && rights_may_read(none, fd, &status)) {
         confined_allow(program, fd);
     }
-    if (fd >= 0) {
-        close(fd);
-    }
-    if (named >= 0) {
-        close(named);
-    }
+    descriptor_close(fd);
+    descriptor_close(named);
 }
 
 /* HOME/lib/server/libjvm.so has its sources in HOME/lib/src.zip or HOME/src.zip, a JDK 8's

@@ -1,5 +1,6 @@
 #include "jdtool/look/perf_view.h"
 
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/output_file.h"
 #include "jdtool/base/text.h"
@@ -50,9 +51,7 @@ static void add_addr2line(const struct perf_view *view)
         setenv("PATH", path, 1);
     }
     free(path);
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
 }
 
 static int make_scratch(struct perf_view *view)
@@ -144,9 +143,7 @@ void perf_view_close(struct perf_view *view)
     }
     int all[] = {view->held, view->place, view->scratch, view->directory};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if (all[i] >= 0) {
-            close(all[i]);
-        }
+        descriptor_close(all[i]);
     }
     perf_files_free(view->files);
     confined_program_end(&view->confined);
@@ -321,9 +318,7 @@ int perf_view_read(struct perf_view *view, const char *verb, struct words *more,
     }
     int status = !wants ? STATUS_DONE : failed ? STATUS_FAILED : child.status;
     child_end(&child);
-    if (says[0] >= 0) {
-        close(says[0]);
-    }
+    descriptor_close(says[0]);
     if (failed) {
         error_message("failed to run perf %s: %s", verb, strerror(-failed));
     }
@@ -393,8 +388,6 @@ int perf_view_show(struct perf_view *view, const char *verb, struct words *more,
     }
     free(shown);
     free(said);
-    if (says >= 0) {
-        close(says);
-    }
+    descriptor_close(says);
     return status;
 }

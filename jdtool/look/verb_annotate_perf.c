@@ -6,6 +6,7 @@
  * directory of ours first, out of the user's directories, the profile or the JDK's src.zip.
  */
 #include "jdtool/base/array.h"
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/intern.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/others_file.h"
@@ -296,9 +297,7 @@ static void write_source(const struct sources *sources, const char *name, const 
         (void)!write(fd, text, size);
         close(fd);
     }
-    if (at >= 0) {
-        close(at);
-    }
+    descriptor_close(at);
 }
 
 static void fetch(struct sources *sources, const char *name)
@@ -508,9 +507,7 @@ static int show(struct choice *choice, char *const *more)
         error_message("perf annotate failed for %s", choice->symbol);
         status = STATUS_FAILED;
     }
-    if (says >= 0) {
-        close(says);
-    }
+    descriptor_close(says);
     return status;
 }
 

@@ -1,4 +1,5 @@
 /* jdperf bundle: one file of a profile, for another machine. */
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/others_file.h"
 #include "jdtool/base/packed_output.h"
@@ -116,9 +117,7 @@ static bool is_this_kernel(const struct wanted *wanted)
     uint8_t notes[4096];
     int fd = open("/sys/kernel/notes", O_RDONLY | O_CLOEXEC);
     ssize_t size = fd < 0 ? 0 : read(fd, notes, sizeof notes);
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     return size > 0 && memmem(notes, (size_t)size, wanted->id, wanted->size) != NULL;
 }
 
@@ -184,9 +183,7 @@ static void add_all(struct files *files, struct wanted *ours, int *fds)
         if (fds[i] >= 0 && (ours[i].is_kernel || files->list[i].is_sound)) {
             add(profile, fds[i], &ours[i]);
         }
-        if (fds[i] >= 0) {
-            close(fds[i]);
-        }
+        descriptor_close(fds[i]);
     }
 }
 

@@ -1,6 +1,7 @@
 /* jdperf compare: runs two commands by turns, records each run, and says what differs beyond
  * chance.
  */
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/text.h"
 #include "jdtool/live/child.h"
@@ -358,9 +359,7 @@ static int run(const struct verb *verb, int argc, char **argv)
     }
     status = status ? status : run_all(&compare);
     status = status ? status : tell_difference(&compare);
-    if (compare.held >= 0) {
-        close(compare.held);
-    }
+    descriptor_close(compare.held);
     if (compare.has_work_from) {
         regfree(&compare.work_from);
     }

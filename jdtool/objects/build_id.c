@@ -1,5 +1,6 @@
 #include "jdtool/objects/build_id.h"
 
+#include "jdtool/base/descriptor.h"
 #include "jdtool/objects/elf_file.h"
 
 #include <elf.h>
@@ -110,8 +111,6 @@ size_t build_id_find(int root, const char *path, uint64_t inode, uint8_t id[OBJE
     struct stat status;
     int fd = elf_file_open_only(root, path, &status);
     size_t size = fd >= 0 && (uint64_t)status.st_ino == inode ? build_id_read(fd, id) : 0;
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     return size;
 }

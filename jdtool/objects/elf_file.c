@@ -1,5 +1,6 @@
 #include "jdtool/objects/elf_file.h"
 
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/others_file.h"
 #include "jdtool/base/packed_input.h"
 
@@ -174,9 +175,7 @@ void elf_file_close(struct elf_file *file)
     if (file->elf) {
         (void)elf_end(file->elf);
     }
-    if (file->fd >= 0) {
-        (void)close(file->fd);
-    }
+    descriptor_close(file->fd);
     free(file->image);
     free(file->unpacked);
     *file = ELF_FILE_NONE;

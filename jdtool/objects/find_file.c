@@ -1,5 +1,7 @@
 #include "jdtool/objects/find_file.h"
 
+#include "jdtool/base/descriptor.h"
+
 #include <elf.h>
 #include <elfutils/libdwelf.h>
 #include <fcntl.h>
@@ -413,9 +415,7 @@ static bool follow_link(const struct found_file *found, const uint8_t *id, size_
                             length, found->path, i == 1 ? "/.debug" : "", name);
         is_found = size < PATH_MAX && try_linked(root, path, id, id_size, crc, out);
     }
-    if (root >= 0) {
-        (void)close(root);
-    }
+    descriptor_close(root);
     return is_found;
 }
 

@@ -1,6 +1,7 @@
 #include "jdtool/objects/kallsyms.h"
 
 #include "jdtool/base/array.h"
+#include "jdtool/base/descriptor.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -256,9 +257,7 @@ bool kallsyms_is_put(const char *path)
     bool is_put = fd >= 0 && fstat(fd, &status) == 0 &&
                   pread(fd, &header, sizeof header, 0) == (ssize_t)sizeof header &&
                   is_table(&header, (size_t)status.st_size);
-    if (fd >= 0) {
-        (void)close(fd);
-    }
+    descriptor_close(fd);
     return is_put;
 }
 

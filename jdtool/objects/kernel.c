@@ -1,4 +1,5 @@
 /* The kernel as an object: its names from kallsyms or a vmlinux, and those it made at run time. */
+#include "jdtool/base/descriptor.h"
 #include "jdtool/objects/object.h"
 #include "jdtool/objects/symbols.h"
 
@@ -21,9 +22,7 @@ static size_t own_id(uint8_t id[OBJECT_ID_MAX])
     uint8_t notes[4096];
     int fd = open("/sys/kernel/notes", O_RDONLY | O_CLOEXEC);
     ssize_t size = fd < 0 ? 0 : read(fd, notes, sizeof notes);
-    if (fd >= 0) {
-        (void)close(fd);
-    }
+    descriptor_close(fd);
     for (size_t at = 0; size > 0 && at + 12 <= (size_t)size;) {
         uint32_t header[3]; /* name size, content size, type */
         memcpy(header, notes + at, sizeof header);

@@ -1,5 +1,7 @@
 #include "jdtool/perf/perf_input.h"
 
+#include "jdtool/base/descriptor.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -48,9 +50,7 @@ int perf_input_open(const char *path, struct perf_input **out)
     int fd = open_fd(path);
     if (fd < 0 || fstat(fd, &status)) {
         int err = -errno;
-        if (fd >= 0) {
-            (void)close(fd);
-        }
+        descriptor_close(fd);
         return err;
     }
     bool is_file = S_ISREG(status.st_mode);

@@ -1,6 +1,7 @@
 #include "jdtool/record/event_list.h"
 
 #include "format/event_probe.h"
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/confined/confined.h"
 #include "jdtool/objects/elf_file.h"
@@ -231,9 +232,7 @@ static int timeline_probes_define(const char *group, int root, const char *path,
         define_all(group, found, &definition);
         err = judge(&definition, path);
     }
-    if (file >= 0) {
-        close(file);
-    }
+    descriptor_close(file);
     confined_unshare(found, sizeof *found);
     return err;
 }
@@ -245,9 +244,8 @@ static void keep(struct event_list *events, int fd)
     bool is_room = events->held_count < sizeof events->held / sizeof *events->held;
     if (fd >= 0 && is_room) {
         events->held[events->held_count++] = fd;
-    } else if (fd >= 0) {
-        close(fd);
-    }
+    } else
+        descriptor_close(fd);
 }
 
 void event_list_choose(struct event_list *events, const struct record_options *options)

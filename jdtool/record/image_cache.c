@@ -1,5 +1,6 @@
 #include "jdtool/record/image_cache.h"
 
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/others_file.h"
 #include "jdtool/base/text.h"
 #include "jdtool/objects/build_id.h"
@@ -33,9 +34,7 @@ static void put_on_shelf(int cache, const char *hex, const char *place)
         (void)symlinkat(to, first, hex + 2); /* there already: it is this one */
         close(first);
     }
-    if (ids >= 0) {
-        close(ids);
-    }
+    descriptor_close(ids);
 }
 
 static bool name_place(const char *path, const uint8_t *id, size_t size, char *hex, char *place)
@@ -56,16 +55,12 @@ static void add_image(int profile, int cache, const char *place_of, const char *
     snprintf(path, sizeof path, "%s/%s", place_of, name);
     int image = openat(profile, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     bool is_named = image >= 0 && name_place(path, id, build_id_read(image, id), hex, place);
-    if (image >= 0) {
-        close(image);
-    }
+    descriptor_close(image);
     int elf = is_named ? make_below(cache, place) : -1;
     if (elf >= 0 && (linkat(profile, name, elf, "elf", 0) == 0 || errno == EEXIST)) {
         put_on_shelf(cache, hex, place);
     }
-    if (elf >= 0) {
-        close(elf);
-    }
+    descriptor_close(elf);
 }
 
 bool image_cache_has(int profile, const uint8_t *id, size_t size)
@@ -75,9 +70,7 @@ bool image_cache_has(int profile, const uint8_t *id, size_t size)
     build_id_text(id, size, hex);
     snprintf(path, sizeof path, "buildid/.build-id/%.2s/%s", hex, hex + 2);
     int fd = open_below(profile, path, O_PATH | O_NOFOLLOW);
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     return fd >= 0;
 }
 
@@ -122,9 +115,7 @@ int image_cache_copy(int profile, int from, const struct image_copy *copy)
     }
     int all[] = {to, directory, cache};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if (all[i] >= 0) {
-            close(all[i]);
-        }
+        descriptor_close(all[i]);
     }
     return err;
 }
@@ -146,8 +137,6 @@ void image_cache_add(int directory, const char *profile)
             add_image(dirfd(entries), cache, profile, entry->d_name);
         }
     }
-    if (cache >= 0) {
-        close(cache);
-    }
+    descriptor_close(cache);
     directory_close(entries);
 }

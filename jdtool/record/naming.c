@@ -1,5 +1,6 @@
 #include "jdtool/record/naming.h"
 
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/text.h"
 #include "jdtool/base/verb.h"
@@ -138,9 +139,7 @@ static bool is_bad(const struct naming *naming)
     int fd =
         openat(naming->directory, "scorecard.json", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     text[n > 0 ? n : 0] = '\0';
     return strstr(text, "\"verdict\": \"bad\"") != NULL;
 }
@@ -207,8 +206,6 @@ int naming_finish(struct naming *naming, struct waiting *waiting, struct child *
 void naming_abort(struct naming *naming)
 {
     child_end(&naming->child);
-    if (naming->says >= 0) {
-        close(naming->says);
-    }
+    descriptor_close(naming->says);
     naming->says = -1;
 }

@@ -1,5 +1,6 @@
 #include "jdtool/record/perf_run.h"
 
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/live/kernel.h"
@@ -83,9 +84,7 @@ bool perf_counts_cycles(void)
     };
     int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
     int err = fd < 0 ? errno : 0;
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     return err != ENOENT && err != EOPNOTSUPP && err != ENODEV;
 }
 
@@ -104,9 +103,7 @@ void perf_add_build_ids(struct perf_run *run)
     if (fd >= 0 || errno != EINVAL) {
         perf_add(run, "--buildid-mmap", NULL);
     }
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
 }
 
 /* What stands behind "cycles" or "cpu-cycles" when the event is that: "", ":u"; NULL: another. */
@@ -223,12 +220,8 @@ int perf_start(struct perf_run *run, int out)
         };
         err = child_start(&run->child, &options);
     }
-    if (control[0] >= 0) {
-        close(control[0]);
-    }
-    if (ack[1] >= 0) {
-        close(ack[1]);
-    }
+    descriptor_close(control[0]);
+    descriptor_close(ack[1]);
     run->control = control[1];
     run->ack = ack[0];
     if (err) {
@@ -399,9 +392,7 @@ void perf_free(struct perf_run *run)
     }
     const int descriptors[] = {run->says, run->control, run->ack, run->child.pidfd};
     for (size_t i = 0; i < 4; i++) {
-        if (descriptors[i] >= 0) {
-            close(descriptors[i]);
-        }
+        descriptor_close(descriptors[i]);
     }
     for (unsigned i = 0; i < run->count; i++) {
         free(run->arguments[i]);

@@ -1,6 +1,7 @@
 #include "jdtool/record/probes.h"
 
 #include "format/event_probe.h"
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/confined/confined.h"
 #include "jdtool/objects/elf_file.h"
@@ -200,9 +201,7 @@ int probes_define(const char *group, const char *event, int root, const char *pa
                           strerror(-err));
         }
     }
-    if (file >= 0) {
-        close(file);
-    }
+    descriptor_close(file);
     confined_unshare(lookup, sizeof *lookup);
     return err;
 }
@@ -235,9 +234,8 @@ static void walk(bool (*take)(void *context, char *group, char *event), void *co
     free(line);
     if (lines) {
         fclose(lines);
-    } else if (fd >= 0) {
-        close(fd);
-    }
+    } else
+        descriptor_close(fd);
 }
 
 struct removal {
@@ -257,9 +255,7 @@ static bool remove_one(void *context, char *group, char *event)
     if (fd >= 0 && size < (int)sizeof text && write(fd, text, (size_t)size) < 0) {
         removal->is_busy |= errno == EBUSY;
     }
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     return true;
 }
 

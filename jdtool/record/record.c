@@ -1,4 +1,5 @@
 #include "jdtool/base/array.h"
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/output_file.h"
 #include "jdtool/base/verb.h"
@@ -76,9 +77,7 @@ static int give_one(int parent, const char *name, struct giving *giving, int dep
         fchownat(fd, "", giving->uid, giving->gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0) {
         err = -errno;
     }
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     return err;
 }
 
@@ -657,12 +656,8 @@ void recorder_free(struct recorder *recorder)
 {
     perf_free(&recorder->perf);
     event_list_let_go(&recorder->events);
-    if (recorder->naming_in >= 0) {
-        close(recorder->naming_in);
-    }
-    if (recorder->pipe_end >= 0) {
-        close(recorder->pipe_end);
-    }
+    descriptor_close(recorder->naming_in);
+    descriptor_close(recorder->pipe_end);
     if (recorder->more) {
         close(recorder->more);
     }

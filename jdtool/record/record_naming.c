@@ -1,3 +1,4 @@
+#include "jdtool/base/descriptor.h"
 #include "jdtool/record/recorder.h"
 
 #include "jdtool/base/array.h"
@@ -222,9 +223,7 @@ static void keep_kernel_names(void)
         (void)output_file_finish(file);
     }
     kallsyms_free(&names);
-    if (directory >= 0) {
-        close(directory);
-    }
+    descriptor_close(directory);
 }
 
 int recorder_name(struct recorder *recorder)

@@ -1,4 +1,5 @@
 /* Our own sampler in the place of perf record: when, and its start. */
+#include "jdtool/base/descriptor.h"
 #include "jdtool/record/recorder.h"
 
 #include "jdtool/base/message.h"
@@ -258,12 +259,8 @@ int recorder_ready_sampler(struct recorder *recorder)
     if (recorder->piped || file >= 0) {
         (void)perf_start(perf, recorder->piped ? recorder->pipe_end : file);
     }
-    if (file >= 0) {
-        close(file);
-    }
-    if (more[0] >= 0) {
-        close(more[0]);
-    }
+    descriptor_close(file);
+    descriptor_close(more[0]);
     walker_free(walker); /* the sampler has its own */
     words_free(&words);
     recorder->sampler.command = NULL;

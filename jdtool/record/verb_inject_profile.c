@@ -1,4 +1,5 @@
 /* jdperf inject: perf.data and the dumps of a profile become perf.jit.data once more. */
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/others_file.h"
 #include "jdtool/base/text.h"
@@ -110,9 +111,7 @@ static int put_aside(struct work *work)
     if (!err && !work->by_perf) {
         err = move_all(profile, aside, is_saved, &count);
     }
-    if (aside >= 0) {
-        close(aside);
-    }
+    descriptor_close(aside);
     if (err) {
         error_message("failed to write into %s: %s", work->profile.path, strerror(-err));
     }

@@ -1,4 +1,5 @@
 #include "jdtool/base/array.h"
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/others_file.h"
 #include "jdtool/resolve/code_blobs.h"
@@ -67,12 +68,8 @@ static bool stat_in_root(uint32_t pid, const char *path, struct stat *status)
     int root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
     int fd = root < 0 ? -1 : open_below(root, path, O_PATH);
     bool is = fd >= 0 && fstat(fd, status) == 0;
-    if (fd >= 0) {
-        close(fd);
-    }
-    if (root >= 0) {
-        close(root);
-    }
+    descriptor_close(fd);
+    descriptor_close(root);
     return is;
 }
 
@@ -140,9 +137,7 @@ int dumps_notice(struct dumps *dumps, const struct mapping *mapping)
 
 static void free_marker(struct marker *marker)
 {
-    if (marker->fd >= 0) {
-        (void)close(marker->fd);
-    }
+    descriptor_close(marker->fd);
     free(marker->path);
     free(marker->opened);
 }

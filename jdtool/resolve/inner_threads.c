@@ -1,6 +1,7 @@
 #include "jdtool/resolve/inner_threads.h"
 
 #include "jdtool/base/clock.h"
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/processes.h"
 
@@ -37,9 +38,7 @@ static bool read_text(int directory, const char *name, char *text, size_t size)
 {
     int fd = openat(directory, name, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, text, size - 1) : -1;
-    if (fd >= 0) {
-        (void)close(fd);
-    }
+    descriptor_close(fd);
     text[n > 0 ? n : 0] = '\0';
     return n > 0;
 }

@@ -1,5 +1,6 @@
 /* One dump of a process: opened, followed through its segments and as it grows, asked. */
 #include "jdtool/base/clock.h"
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/resolve/code_blobs.h"
 #include "jdtool/resolve/dumps_private.h"
@@ -394,9 +395,7 @@ int jvm_dump_open(struct dumps *dumps, struct jvm_dump *dump, const char *path, 
     dump->about.dump = dump->path;
     dump->opened = clock_ns(CLOCK_MONOTONIC);
     if (!dump->path) {
-        if (fd >= 0) {
-            (void)close(fd);
-        }
+        descriptor_close(fd);
         return dumps_no_memory();
     }
     int err;

@@ -1,5 +1,6 @@
 #include "jdtool/top/top.h"
 
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/confined/confined.h"
@@ -154,9 +155,7 @@ static void tell_words(struct top *top)
         (void)dup2(top->own_stderr, STDERR_FILENO);
         close(top->own_stderr);
     }
-    if (top->said >= 0) {
-        close(top->said);
-    }
+    descriptor_close(top->said);
     top->said = top->own_stderr = -1;
     fputs(words ? words : "", stderr);
     free(words);

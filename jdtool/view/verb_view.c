@@ -1,5 +1,6 @@
 /* jdtool view: serves a profile to Firefox Profiler's front end, with source and assembly. */
 #include "jdtool/base/clock.h"
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/exports/export.h"
 #include "jdtool/pipeline/export_input.h"
@@ -63,9 +64,7 @@ struct server {
 
 static void drop(struct client *client)
 {
-    if (client->fd >= 0) {
-        close(client->fd);
-    }
+    descriptor_close(client->fd);
     free(client->request);
     free(client->response.owned);
     memset(client, 0, offsetof(struct client, head));
@@ -80,12 +79,8 @@ static void server_close(struct server *server)
     for (int i = 0; i < CLIENTS_MAX; i++) {
         drop(&server->clients[i]);
     }
-    if (server->fd >= 0) {
-        close(server->fd);
-    }
-    if (server->signals >= 0) {
-        close(server->signals);
-    }
+    descriptor_close(server->fd);
+    descriptor_close(server->signals);
     free(server);
 }
 

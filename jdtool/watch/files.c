@@ -1,6 +1,7 @@
 #include "jdtool/watch/files.h"
 
 #include "jdtool/base/array.h"
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/output_file.h"
 
@@ -100,9 +101,8 @@ static int read_directory(struct slice_files *files)
     }
     if (entries) {
         closedir(entries);
-    } else if (fd >= 0) {
-        close(fd);
-    }
+    } else
+        descriptor_close(fd);
     if (!err && files->list) {
         qsort(files->list, files->count, sizeof *files->list, compare);
     }
@@ -157,9 +157,7 @@ void slice_files_free(struct slice_files *files)
     for (uint32_t i = files->first; i < files->count; i++) {
         free(files->list[i].name);
     }
-    if (files->directory >= 0) {
-        close(files->directory);
-    }
+    descriptor_close(files->directory);
     free(files->list);
     free(files);
 }

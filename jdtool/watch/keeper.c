@@ -1,5 +1,6 @@
 #include "jdtool/watch/keeper.h"
 
+#include "jdtool/base/descriptor.h"
 #include "jdtool/live/ask.h"
 #include "jdtool/live/guard.h"
 #include "jdtool/record/joining.h"
@@ -293,16 +294,12 @@ int keeper_start(struct keeper *keeper, const struct watch_jvm_options *options)
 static void end(struct keeper *keeper)
 {
     struct waiting patient = {.signals = -1};
-    if (keeper->orders >= 0) {
-        close(keeper->orders);
-    }
+    descriptor_close(keeper->orders);
     if (keeper->child.pidfd >= 0) {
         (void)child_wait(&keeper->child, &patient, deadline_in(KEEPER_END_MS), false);
     }
     child_end(&keeper->child);
-    if (keeper->says >= 0) {
-        close(keeper->says);
-    }
+    descriptor_close(keeper->says);
     struct keeper_notes *notes = keeper->notes;
     *keeper = NO_KEEPER;
     keeper->notes = notes;

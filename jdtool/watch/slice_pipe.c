@@ -1,32 +1,18 @@
 #include "jdtool/watch/slice_pipe.h"
 
+#include "jdtool/base/descriptor.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static int send_all(int to, const void *bytes, size_t size)
-{
-    const uint8_t *at = bytes;
-    while (size > 0) {
-        ssize_t n = write(to, at, size);
-        if (n < 0 && errno != EINTR) {
-            return -errno;
-        }
-        if (n > 0) {
-            at += n;
-            size -= (size_t)n;
-        }
-    }
-    return 0;
-}
-
 int slice_send(int to, const struct slice_message *message)
 {
-    int err = send_all(to, message, sizeof *message);
+    int err = descriptor_write(to, message, sizeof *message);
     for (uint32_t i = 0; !err && message->kind == SLICE_PROFILE && i < SLICE_FORMATS_MAX; i++) {
-        err = send_all(to, message->slice.bodies[i], message->slice.sizes[i]);
+        err = descriptor_write(to, message->slice.bodies[i], message->slice.sizes[i]);
     }
     return err;
 }

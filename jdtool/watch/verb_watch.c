@@ -1,4 +1,5 @@
 /* The command lines of jdperf watch, and of its slicer. */
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/units.h"
 #include "jdtool/live/verbs.h"
@@ -141,9 +142,7 @@ static int read_lines(struct parse *parse, const char *path,
     int fd = text ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     ssize_t n = fd >= 0 ? read(fd, text, LINES_MAX + 1) : -1;
     int err = n < 0 ? errno : n > LINES_MAX ? EFBIG : 0;
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     if (text) {
         parse->kept[parse->kept_count++] = text;
     }
