@@ -13,8 +13,8 @@ static inline uint32_t unique_find(const void *list, size_t element, const struc
                                    const void *key, size_t key_size)
 {
     struct hash_map_cursor cursor = hash_map_start(map, hash_bytes(key, key_size));
-    uint32_t at;
-    while ((at = hash_map_next(map, &cursor)) != HASH_MAP_NONE &&
+    uint32_t at = HASH_MAP_NONE;
+    while (list && (at = hash_map_next(map, &cursor)) != HASH_MAP_NONE &&
            memcmp((const char *)list + at * element, key, key_size) != 0) {
     }
     return at;

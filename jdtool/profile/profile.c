@@ -186,8 +186,9 @@ static int code_of(struct profile *profile, const struct resolved_code *code, ui
     if (!code) {
         return 0;
     }
-    *id = unique_add((void *)&profile->codes, &profile->code_count, &private->code_room,
-                     sizeof code, &private->codes, &code, sizeof code);
+    const size_t size = sizeof(struct resolved_code *);
+    *id = unique_add((void *)&profile->codes, &profile->code_count, &private->code_room, size,
+                     &private->codes, (const void *)&code, size);
     return *id == HASH_MAP_NONE ? -ENOMEM : note_module(profile, code->module);
 }
 
@@ -441,7 +442,7 @@ static int intern_thread(struct profile_thread **list, uint32_t *count, uint32_t
 {
     *id = unique_add(list, count, room, sizeof **list, map, thread,
                      offsetof(struct profile_thread, virtual_name));
-    if (*id == HASH_MAP_NONE) {
+    if (*id == HASH_MAP_NONE || !*list) {
         return -ENOMEM;
     }
     (*list)[*id].process_name = thread->process_name; /* the last one it had */

@@ -306,7 +306,7 @@ static const struct resolved_method *interpreted_method(struct resolver *resolve
     const struct interpreted wanted = {.detail = detail};
     uint32_t at = unique_add(&resolver->interpreted, &resolver->interpreted_count,
                              &resolver->interpreted_room, sizeof wanted, &resolver->by_detail,
-                             &wanted, sizeof wanted.detail);
+                             &wanted, offsetof(struct interpreted, method));
     if (at != HASH_MAP_NONE && resolver->interpreted[at].method) {
         return resolver->interpreted[at].method;
     }
