@@ -219,6 +219,7 @@ command -v perl >/dev/null || { echo 'SKIPPED: perl is not installed'; exit 77; 
     { echo "mutants.sh: $build has no tests built by make" >&2; exit 1; }
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/mutants.XXXXXX")
+chmod 755 "$work" # others than root run parts of tests
 trap 'rm -rf "$work"' EXIT
 grep -vE '^(#|$)' "$list" | { if [[ $only ]]; then grep -E -- "$only" || :; else cat; fi; } >"$work/chosen"
 if [[ $check == yes ]]; then
