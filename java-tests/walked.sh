@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A stack walked in the kernel equals the copied stack of the same interrupt, frame for frame, also while code is
-# deoptimised. A recursion of 3,000 calls reaches its root, and is cut where --depth says so; interpreted frames have
+# A stack walked in the kernel equals the copied stack of the same interrupt, frame for frame, also in an NMI and while
+# code is deoptimised. A recursion of 3,000 calls reaches its root, and is cut where --depth says so; interpreted frames have
 # their names; a JVM in a chroot is walked, too; killed, nothing of it is left in the kernel; where it cannot be had, who
 # makes its tables dies, or a JVM cannot be read, stacks are copied, and it is said. The default copies at first. Of virtual
 # threads that were parked the callers in the heap are those of the JVM's own trace, whatever collector moves them; where
@@ -64,6 +64,24 @@ same churn 1000 -cp "$classes" Churn
 same storm 3 -cp "$classes" Storm
 if [ "$jdk_major" -ge 21 ]; then
     same virtual 3 -cp "$classes" VirtualThreads
+fi
+
+# Hardware counters interrupt x86 by NMI, as the exception of a breakpoint on the kernel's memory does (tests/in_nmi.c).
+# jiffies: the address of jiffies_64, which do_timer adds to: add %rdi,jiffies_64(%rip)
+jiffies() {
+    local start bytes byte='[0-9a-f][0-9a-f]'
+    start=$(awk '$3 == "do_timer" { print $1; exit }' /proc/kallsyms)
+    bytes=$(bpftrace -e "BEGIN { \$i = 0; unroll(32) { printf(\"%02x\", *(uint8 *)kptr((uint64)0x$start + \$i)); \$i++; } exit(); }" 2>/dev/null |
+        grep -E "^($byte){32}$")
+    [[ $bytes =~ ^(($byte)*)48013d($byte)($byte)($byte)($byte) ]] || return 1
+    local before=${BASH_REMATCH[1]} distance=$((16#${BASH_REMATCH[6]}${BASH_REMATCH[5]}${BASH_REMATCH[4]}${BASH_REMATCH[3]}))
+    ((distance < 1 << 31)) || distance=$((distance - (1 << 32)))
+    printf '%x\n' $((16#$start + ${#before} / 2 + 7 + distance))
+}
+if part "walks in an NMI" test -e "$JDAGENT_BUILD/tests/libin_nmi.so" && part "walks in an NMI: jiffies_64 is not found by bpftrace" jiffies; then
+    around=(env LD_PRELOAD="$JDAGENT_BUILD/tests/libin_nmi.so" IN_NMI_ADDRESS="$(jiffies)")
+    same nmi 4 -XX:MaxInlineLevel=0 -XX:-Inline -cp "$classes" DeepChain
+    around=()
 fi
 
 # In a chroot paths are not those that the kernel tells us.

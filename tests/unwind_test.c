@@ -352,6 +352,18 @@ TEST_WITH(test_registers_by_mask, set_up, NULL)
     assert_false(
         unwind_take_registers(EM_X86_64, PERF_SAMPLE_REGS_ABI_64, 0x1c0, values, 2, &sample));
     assert_false(unwind_take_registers(EM_X86_64, PERF_SAMPLE_REGS_ABI_NONE, 0, NULL, 0, &sample));
+    /* All but segments, in the kernel: what perf does not know there it writes as -1. */
+    const uint64_t left_out = UINT64_MAX;
+    uint64_t all[] = {1,  left_out, 3,  4,  5,        6,        7,        8,       9,
+                      17, 18,       19, 20, left_out, left_out, left_out, left_out};
+    assert_true(
+        unwind_take_registers(EM_X86_64, PERF_SAMPLE_REGS_ABI_64, 0xff01ff, all, 17, &sample));
+    assert_int_equal(sample.regs.known, 0x10ff7);
+    assert_int_equal(sample.pc, 9);
+    all[13] = 5; /* a register may hold it */
+    assert_true(
+        unwind_take_registers(EM_X86_64, PERF_SAMPLE_REGS_ABI_64, 0xff01ff, all, 17, &sample));
+    assert_int_equal(sample.regs.known, 0x1ffff);
 }
 
 /* ---- This process ---- */

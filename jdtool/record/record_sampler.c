@@ -62,13 +62,12 @@ static bool is_kept_for_perf(const struct recorder *recorder)
     return recorder->options->keep_raw || recorder->options->no_inject;
 }
 
-/* Of the timer's samples alone: hardware counters interrupt where walks were not tried. */
 static bool walks_by_default(const struct recorder *recorder)
 {
     const struct record_options *options = recorder->options;
     return options->stacks == STACKS_AUTO && !options->stack_size_given && !options->all &&
            !is_kept_for_perf(recorder) && !recorder->start_reader &&
-           event_list_is_empty(&recorder->events) && strcmp(recorder->event, "cpu-clock") == 0;
+           event_list_is_empty(&recorder->events);
 }
 
 /* What walks stacks, if that is asked for. Where that cannot be they are copied. */

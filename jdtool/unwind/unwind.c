@@ -116,6 +116,19 @@ static const struct machine *machine_of(unsigned number)
     return number == EM_AARCH64 ? &aarch64 : &x86_64;
 }
 
+/* rbx and r12 to r15: of samples in the kernel perf writes -1 for them (perf_get_regs_user in
+ * arch/x86/kernel/perf_regs.c). */
+#define KEPT_BY_CALLEES UINT64_C(0xf008)
+
+static bool are_left_out(const struct native_regs *regs)
+{
+    uint64_t all = (regs->known & KEPT_BY_CALLEES) == KEPT_BY_CALLEES ? UINT64_MAX : 0;
+    for (uint64_t left = KEPT_BY_CALLEES; left; left &= left - 1) {
+        all &= regs->value[__builtin_ctzll(left)];
+    }
+    return all == UINT64_MAX;
+}
+
 bool unwind_take_registers(unsigned machine, uint64_t abi, uint64_t mask, const uint64_t *values,
                            uint32_t count, struct unwind_sample *sample)
 {
@@ -139,6 +152,9 @@ bool unwind_take_registers(unsigned machine, uint64_t abi, uint64_t mask, const 
             sample->regs.value[reg] = by_perf[bit];
             sample->regs.known |= UINT64_C(1) << reg;
         }
+    }
+    if (machine != EM_AARCH64 && are_left_out(&sample->regs)) {
+        sample->regs.known &= ~KEPT_BY_CALLEES;
     }
     unsigned pc = last - 1;
     unsigned sp = machine_of(machine)->sp;
