@@ -210,6 +210,20 @@ rm -f "$scratch/program" "$scratch/err"
 pid=$!
 children+=("$pid")
 wait_for "$scratch/program" '^ready'
+# Who is killed while he samples has not recorded all, which is said; the profile has what there was.
+"$jdperf" record -o "$scratch/cut" -e cpu-clock -F 499 -d 120 -p "$pid" 2>"$scratch/err" &
+recorder=$!
+wait_for "$scratch/err" 'recording cpu-clock'
+sleep 0.5 # to be sampled for
+pkill -KILL -P "$recorder" -x jdperf-sampler || fail "no sampler of ours runs: $(cat "$scratch/err")"
+status=0
+wait "$recorder" || status=$?
+[ "$status" = 1 ] || fail "status $status of a recording whose sampler was killed"
+grep -q 'signal 9 ended the process that takes the samples: the profile ends here' "$scratch/err" ||
+    fail "it is not said that the sampler was killed: $(cat "$scratch/err")"
+"$jdperf" report "$scratch/cut" >"$scratch/said" 2>&1 || fail "no profile of what there was: $(cat "$scratch/said")"
+
+rm -f "$scratch/err"
 "$jdperf" record -o "$scratch/killed" -e cpu-clock -p "$pid" 2>"$scratch/err" &
 recorder=$!
 wait_for "$scratch/err" 'recording cpu-clock'

@@ -443,6 +443,24 @@ static void wait_for_the_end(struct recorder *recorder, int64_t deadline)
     }
 }
 
+/* Whether who takes the samples has ended before he was told to, and not well: killed for want of
+ * memory, say. What he took until then is there. */
+static bool sampler_failed(struct recorder *recorder)
+{
+    struct child *sampler = &recorder->perf.child;
+    struct child *reader = &recorder->naming.child;
+    bool reader_failed = child_ended(reader) && reader->status; /* which is told elsewhere */
+    if (recorder->waiting.ended_by || !child_ended(sampler) || !sampler->status || reader_failed) {
+        return false;
+    }
+    error_message(sampler->status > 128
+                      ? "signal %d ended the process that takes the samples: the profile ends here"
+                      : "the process that takes the samples ended with status %d: the profile "
+                        "ends here",
+                  sampler->status > 128 ? sampler->status - 128 : sampler->status);
+    return true;
+}
+
 /* ---- Afterwards ---- */
 
 /* Waits for the command, which may outlive the recording. Its status, but 0 when the user ended
@@ -597,6 +615,7 @@ static int run(struct recorder *recorder)
     }
     profile_remove_older(&recorder->profile); /* nobody waits for it */
     wait_for_the_end(recorder, deadline);
+    bool is_cut = sampler_failed(recorder);
     perf_stop_sampling(&recorder->perf, &recorder->waiting);
     clocks_finish(&recorder->clocks);
     /* While it writes what it has. */
@@ -618,6 +637,7 @@ static int run(struct recorder *recorder)
     if (hand_over(recorder->profile.directory, recorder->profile.path)) {
         info_message("going on: it stays root's");
     }
+    status = status == STATUS_DONE && is_cut ? STATUS_FAILED : status;
     return ended ? ended : status;
 }
 
