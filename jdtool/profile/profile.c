@@ -587,36 +587,44 @@ struct sample_order {
     const enum sample_key *keys;
 };
 
-static uint64_t key_of(const struct profile *profile, uint32_t number, enum sample_key key)
-{
-    const struct profile_sample *sample = &profile->samples[number];
-    switch (key) {
-    case BY_EVENT:
-        return sample->event;
-    case BY_PROCESS:
-        return profile->threads[sample->thread].pid;
-    case BY_TRACK:
-        return profile->threads[sample->thread].track;
-    case BY_THREAD:
-        return sample->thread;
-    case BY_NODE:
-        return sample->node;
-    case BY_TIME:
-        return sample->time;
-    default:
-        return number;
-    }
-}
-
 static int compare_samples(const void *a, const void *b, void *context)
 {
     const struct sample_order *order = context;
-    uint32_t numbers[] = {*(const uint32_t *)a, *(const uint32_t *)b};
+    const struct profile *profile = order->profile;
+    const uint32_t numbers[] = {*(const uint32_t *)a, *(const uint32_t *)b};
+    const struct profile_sample *first = &profile->samples[numbers[0]];
+    const struct profile_sample *second = &profile->samples[numbers[1]];
     for (const enum sample_key *key = order->keys;; key++) {
-        uint64_t first = key_of(order->profile, numbers[0], *key);
-        uint64_t second = key_of(order->profile, numbers[1], *key);
-        if (first != second || *key == BY_NUMBER) {
-            return first < second ? -1 : first > second;
+        uint64_t of_first = first->time;
+        uint64_t of_second = second->time;
+        switch (*key) {
+        case BY_EVENT:
+            of_first = first->event;
+            of_second = second->event;
+            break;
+        case BY_PROCESS:
+            of_first = profile->threads[first->thread].pid;
+            of_second = profile->threads[second->thread].pid;
+            break;
+        case BY_TRACK:
+            of_first = profile->threads[first->thread].track;
+            of_second = profile->threads[second->thread].track;
+            break;
+        case BY_THREAD:
+            of_first = first->thread;
+            of_second = second->thread;
+            break;
+        case BY_NODE:
+            of_first = first->node;
+            of_second = second->node;
+            break;
+        case BY_TIME:
+            break;
+        case BY_NUMBER:
+            return numbers[0] < numbers[1] ? -1 : numbers[0] > numbers[1];
+        }
+        if (of_first != of_second) {
+            return of_first < of_second ? -1 : 1;
         }
     }
 }
