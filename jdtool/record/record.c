@@ -64,7 +64,7 @@ static bool has_further_names(struct giving *giving, const struct stat *status)
  * was looked at here is what is given. */
 static int give_one(int parent, const char *name, struct giving *giving, int depth)
 {
-    struct stat status;
+    struct stat status = {0};
     int fd = openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     int err = fd < 0 || fstat(fd, &status) != 0 ? -errno : 0;
     if (!err && S_ISDIR(status.st_mode)) {
@@ -87,7 +87,7 @@ static int give_contents(int directory, struct giving *giving, int depth)
     DIR *entries = fdopendir(directory);
     const struct dirent *entry;
     int err = !entries ? -errno : depth > 0 ? 0 : -ELOOP;
-    while (!err && (entry = readdir(entries))) {
+    while (!err && entries && (entry = readdir(entries))) {
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
             err = give_one(directory, entry->d_name, giving, depth);
         }
