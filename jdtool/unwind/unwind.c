@@ -293,15 +293,15 @@ static bool step_row(struct walk *walk, const struct frame_row *row)
     if (row->cfa == FRAME_CFA_INTERPRETER) {
         return step_interpreted(walk);
     }
-    if (row->cfa == FRAME_CFA_REG && !known(walk, row->cfa_reg)) {
-        return step_frameless_entry(walk, row);
-    }
     unsigned base = row->cfa == FRAME_CFA_SP || row->cfa == FRAME_CFA_SAVED ? machine->sp
                     : row->cfa == FRAME_CFA_FP                              ? machine->fp
                                                                             : row->cfa_reg;
-    if (base >= NATIVE_REGS || !known(walk, base)) {
+    if (base >= NATIVE_REGS || (!known(walk, base) && row->cfa != FRAME_CFA_REG)) {
         walk->end = UNWIND_NO_FRAME_INFO;
         return false;
+    }
+    if (!known(walk, base)) {
+        return step_frameless_entry(walk, row);
     }
     uint64_t cfa = value_of(walk, base);
     if (row->cfa == FRAME_CFA_SAVED && !read_word(walk, cfa + UINT64_C(8) * row->cfa_reg, &cfa)) {
