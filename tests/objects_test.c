@@ -173,8 +173,8 @@ TEST_WITH(a_build_id_of_32_bits_is_read, make_directory, remove_directory)
                       .e_phnum = 2},
              .segments = {{.p_type = PT_LOAD}, {.p_type = PT_NOTE, .p_align = 4}},
              .note = {.n_namesz = 4, .n_descsz = 20, .n_type = NT_GNU_BUILD_ID},
-             .name = ELF_NOTE_GNU,
-             .id = "twenty bytes, enough"};
+             .name = ELF_NOTE_GNU};
+    memcpy(elf.id, "twenty bytes, enough", sizeof elf.id);
     uint8_t id[OBJECT_ID_MAX] = {0};
     elf.segments[1].p_offset = sizeof elf.file + sizeof elf.segments;
     elf.segments[1].p_filesz = (Elf32_Word)(sizeof elf - elf.segments[1].p_offset);

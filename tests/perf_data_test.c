@@ -910,7 +910,7 @@ TEST(a_build_id_that_nobody_asked_for_is_an_inode)
         assert_int_equal(header.misc, record.misc);
         assert_int_equal(header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID,
                          is_id ? PERF_RECORD_MISC_MMAP_BUILD_ID : 0);
-        assert_string_equal(record.bytes + 72, "/lib/x.so");
+        assert_string_equal((const char *)record.bytes + 72, "/lib/x.so");
     }
     perf_data_close(data);
     free(file.records);
