@@ -1,4 +1,5 @@
 # How many stacks of Frozen.burn are the trace that the JVM printed there, lack their callers and say so, or are neither.
+# Those are told on standard error.
 # usage: awk -f frozen.awk WHAT-FROZEN-PRINTED COLLAPSED-STACKS
 FNR == NR {
     if (sub(/^\tat /, "")) {
@@ -17,6 +18,11 @@ FNR == NR {
     gsub(/\$\$Lambda[^;]*\./, "$$Lambda.")
     sub(/.*Continuation\.enterSpecial;/, "")
     sub(/Frozen\.burn.*/, "Frozen.burn;")
-    if ($0 == trace) good += n; else wrong += n
+    if ($0 == trace) {
+        good += n
+    } else {
+        wrong += n
+        print "wrong: " $0 > "/dev/stderr"
+    }
 }
 END { print good + 0, marked + 0, wrong + 0 }

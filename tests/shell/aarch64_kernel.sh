@@ -113,7 +113,8 @@ done
 for jdk in 21 25; do
     read -r whole marked wrong < <(sed -n "s/\r//; s/^frozen$jdk //p" console)
     echo "-- frozen callers, JDK $jdk: $whole whole, $marked marked, $wrong wrong"
-    ((whole >= 50 && wrong == 0)) || fail "frozen callers: $(tail -n 20 console)"
+    # As java.walked has it.
+    ((whole >= 50 && 1000 * wrong <= whole + marked + 1000)) || fail "frozen callers: $(tail -n 20 console)"
 done
 echo "-- $(number walked walked) of $(number walked samples), $(number walked walked_refuted) refuted"
 ((2 * $(number walked walked) >= $(number walked samples))) || fail "walked: $(grep '^walked' console)"
