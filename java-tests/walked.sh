@@ -78,8 +78,9 @@ jiffies() {
     ((distance < 1 << 31)) || distance=$((distance - (1 << 32)))
     printf '%x\n' $((16#$start + ${#before} / 2 + 7 + distance))
 }
-if part "walks in an NMI" test -e "$JDAGENT_BUILD/tests/libin_nmi.so" && part "walks in an NMI: jiffies_64 is not found by bpftrace" jiffies; then
-    around=(env LD_PRELOAD="$JDAGENT_BUILD/tests/libin_nmi.so" IN_NMI_ADDRESS="$(jiffies)")
+address=$(jiffies || true)
+if part "walks in an NMI" test -e "$JDAGENT_BUILD/tests/libin_nmi.so" && part "walks in an NMI: the address of jiffies_64, by bpftrace," test "$address"; then
+    around=(env LD_PRELOAD="$JDAGENT_BUILD/tests/libin_nmi.so" IN_NMI_ADDRESS="$address")
     same nmi 4 -XX:MaxInlineLevel=0 -XX:-Inline -cp "$classes" DeepChain
     around=()
 fi

@@ -417,25 +417,31 @@ TEST_WITH(test_a_wait_weighs_until_the_thread_is_back, scratch_create, scratch_r
     assert_memory_equal(periods, wanted_periods, sizeof periods);
 }
 
+/* A file of so many events: the clock, whose switches are told, and tracepoints. */
+static void begin_switches(struct perf_file *file, uint32_t count, const char *const *names)
+{
+    static uint8_t events[1024];
+    *file = (struct perf_file){.attr_count = count};
+    for (uint32_t i = 0; i < count; i++) {
+        file->attrs[i] = (struct perf_event_attr){
+            .size = sizeof file->attrs[0],
+            .type = i ? PERF_TYPE_TRACEPOINT : PERF_TYPE_SOFTWARE,
+            .sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+                           PERF_SAMPLE_PERIOD | (i ? PERF_SAMPLE_RAW : 0),
+            .sample_id_all = 1,
+            .context_switch = !i,
+        };
+    }
+    perf_file_feature(file, PERF_FEATURE_EVENT_DESC, events, describe_events(file, names, events));
+}
+
 /* Of a wait that has no end it is said whether larger buffers would have it. */
 TEST_WITH(test_a_wait_without_an_end, scratch_create, scratch_remove)
 {
-    static uint8_t events[1024];
     static const char *const names[] = {"cpu-clock", "sched:sched_switch"};
     for (uint64_t lost = 0; lost <= 3; lost += 3) {
-        struct perf_file file = {.attr_count = 2};
-        for (uint32_t i = 0; i < 2; i++) {
-            file.attrs[i] = (struct perf_event_attr){
-                .size = sizeof file.attrs[0],
-                .type = i ? PERF_TYPE_TRACEPOINT : PERF_TYPE_SOFTWARE,
-                .sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
-                               PERF_SAMPLE_PERIOD | (i ? PERF_SAMPLE_RAW : 0),
-                .sample_id_all = 1,
-                .context_switch = !i,
-            };
-        }
-        perf_file_feature(&file, PERF_FEATURE_EVENT_DESC, events,
-                          describe_events(&file, names, events));
+        struct perf_file file;
+        begin_switches(&file, 2, names);
         put_sample(&file, SWITCHED_OUT, 7, 1000, 1);
         if (lost) {
             uint64_t record[] = {CLOCK, lost, 7, 1500, CLOCK}; /* id, how many; who, when, id */
@@ -456,23 +462,11 @@ TEST_WITH(test_a_wait_without_an_end, scratch_create, scratch_remove)
 TEST_WITH(test_waiting_for_a_processor_is_no_blocking, scratch_create, scratch_remove)
 {
     enum { OUT_OF_TURN = 102, WOKEN = 103, SLEEPS = 1, PREEMPTED = 0x100 };
-    static uint8_t events[1024];
     static const char *const names[] = {"cpu-clock", "sched:sched_switch", "sched:sched_switch",
                                         "sched:sched_wakeup"};
     for (uint32_t count = 4; count >= 2; count -= 2) { /* of one such event all is blocking */
-        struct perf_file file = {.attr_count = count};
-        for (uint32_t i = 0; i < count; i++) {
-            file.attrs[i] = (struct perf_event_attr){
-                .size = sizeof file.attrs[0],
-                .type = i ? PERF_TYPE_TRACEPOINT : PERF_TYPE_SOFTWARE,
-                .sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
-                               PERF_SAMPLE_PERIOD | (i ? PERF_SAMPLE_RAW : 0),
-                .sample_id_all = 1,
-                .context_switch = !i,
-            };
-        }
-        perf_file_feature(&file, PERF_FEATURE_EVENT_DESC, events,
-                          describe_events(&file, names, events));
+        struct perf_file file;
+        begin_switches(&file, count, names);
         put_sample(&file, CLOCK, 8, 500, 0);
         put_sample(&file, SWITCHED_OUT, 7, 1000, SLEEPS);
         put_sample(&file, SWITCHED_OUT, 9, 1050, PREEMPTED); /* a recording without a filter */

@@ -95,16 +95,19 @@ static long mount_of(int fd)
 
 int open_directory_in_by_mount(int directory, const char *name)
 {
-    int fd = strchr(name, '/') || strcmp(name, "..") == 0
-                 ? -1
-                 : openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    int err = fd >= 0 ? 0 : strchr(name, '/') || strcmp(name, "..") == 0 ? -EXDEV : -errno;
-    long mount = fd < 0 ? -1 : mount_of(fd);
-    if (!err && (mount < 0 || mount != mount_of(directory))) {
-        err = -EXDEV;
-        close(fd);
+    if (strchr(name, '/') || strcmp(name, "..") == 0) {
+        return -EXDEV;
     }
-    return err ? err : fd;
+    int fd = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        return -errno;
+    }
+    long mount = mount_of(fd);
+    if (mount < 0 || mount != mount_of(directory)) {
+        close(fd);
+        return -EXDEV;
+    }
+    return fd;
 }
 
 int open_directory_in(int directory, const char *name)

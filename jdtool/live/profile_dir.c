@@ -354,8 +354,9 @@ static void remove_known(int parent, const struct guarded_directory *one, bool w
               status.st_ino == one->inode;
     if (is) {
         remove_contents(fd);
-    } else
+    } else {
         descriptor_close(fd);
+    }
     if (whole && fd >= 0) { /* which takes nothing but an empty one */
         (void)unlinkat(parent, one->name, AT_REMOVEDIR);
     }

@@ -244,8 +244,9 @@ static void keep(struct event_list *events, int fd)
     bool is_room = events->held_count < sizeof events->held / sizeof *events->held;
     if (fd >= 0 && is_room) {
         events->held[events->held_count++] = fd;
-    } else
+    } else {
         descriptor_close(fd);
+    }
 }
 
 void event_list_choose(struct event_list *events, const struct record_options *options)

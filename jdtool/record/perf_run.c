@@ -70,40 +70,31 @@ unsigned perf_allowed_frequency(unsigned wanted)
 
 /* ---- The event ---- */
 
-/* It says ENOENT where it has no counter, also to those whom it
- * would refuse one. */
-bool perf_counts_cycles(void)
+/* What the kernel says to an event that would count in our own code alone. 0 or an errno. */
+static int refusal(struct perf_event_attr attr)
 {
-    struct perf_event_attr attr = {
-        .type = PERF_TYPE_HARDWARE,
-        .size = sizeof attr,
-        .config = PERF_COUNT_HW_CPU_CYCLES,
-        .disabled = 1,
-        .exclude_kernel = 1,
-        .exclude_hv = 1,
-    };
+    attr.size = sizeof attr;
+    attr.disabled = attr.exclude_kernel = attr.exclude_hv = 1;
     int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
     int err = fd < 0 ? errno : 0;
     descriptor_close(fd);
+    return err;
+}
+
+/* It says ENOENT where it has no counter, also to those whom it would refuse one. */
+bool perf_counts_cycles(void)
+{
+    int err = refusal(
+        (struct perf_event_attr){.type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_CPU_CYCLES});
     return err != ENOENT && err != EOPNOTSUPP && err != ENODEV;
 }
 
 void perf_add_build_ids(struct perf_run *run)
 {
-    struct perf_event_attr attr = {
-        .type = PERF_TYPE_SOFTWARE,
-        .size = sizeof attr,
-        .config = PERF_COUNT_SW_DUMMY,
-        .disabled = 1,
-        .exclude_kernel = 1,
-        .exclude_hv = 1,
-        .build_id = 1,
-    };
-    int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
-    if (fd >= 0 || errno != EINVAL) {
+    if (refusal((struct perf_event_attr){
+            .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_DUMMY, .build_id = 1}) != EINVAL) {
         perf_add(run, "--buildid-mmap", NULL);
     }
-    descriptor_close(fd);
 }
 
 /* What stands behind "cycles" or "cpu-cycles" when the event is that: "", ":u"; NULL: another. */

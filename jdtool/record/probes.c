@@ -234,8 +234,9 @@ static void walk(bool (*take)(void *context, char *group, char *event), void *co
     free(line);
     if (lines) {
         fclose(lines);
-    } else
+    } else {
         descriptor_close(fd);
+    }
 }
 
 struct removal {

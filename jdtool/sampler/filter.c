@@ -1,5 +1,7 @@
 #include "jdtool/sampler/filter.h"
 
+#include "jdtool/base/descriptor.h"
+
 #include <errno.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
@@ -163,13 +165,6 @@ int filter_load(struct filter *filter, enum filter_kind kind)
     return err;
 }
 
-static void close_it(int fd)
-{
-    if (fd >= 0) {
-        close(fd);
-    }
-}
-
 /* ---- Forks ---- */
 
 /* It is in the map: its number, which stands at fp-4, is written to the ring. */
@@ -216,9 +211,9 @@ static void close_forks(struct filter_forks *forks)
         (void)munmap(forks->read, page);
         (void)munmap((void *)forks->written, page);
     }
-    close_it(forks->there);
-    close_it(forks->program);
-    close_it(forks->told);
+    descriptor_close(forks->there);
+    descriptor_close(forks->program);
+    descriptor_close(forks->told);
     *forks = FILTER_NONE.forks;
 }
 
@@ -254,10 +249,10 @@ void filter_forks_seen(const struct filter *filter)
 void filter_close(struct filter *filter)
 {
     close_forks(&filter->forks);
-    close_it(filter->processes);
-    close_it(filter->next);
-    close_it(filter->program);
-    close_it(filter->probes);
+    descriptor_close(filter->processes);
+    descriptor_close(filter->next);
+    descriptor_close(filter->program);
+    descriptor_close(filter->probes);
     *filter = FILTER_NONE;
 }
 

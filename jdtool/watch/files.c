@@ -101,8 +101,9 @@ static int read_directory(struct slice_files *files)
     }
     if (entries) {
         closedir(entries);
-    } else
+    } else {
         descriptor_close(fd);
+    }
     if (!err && files->list) {
         qsort(files->list, files->count, sizeof *files->list, compare);
     }
