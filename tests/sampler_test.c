@@ -630,7 +630,8 @@ TEST(thinned_samples_weigh_more)
 }
 
 /* A sample of a probe has its event's id, the same of all processors; behind what the probe tells
- * the copy of the stack is cut where it ends, here at once, since the process has no memory. */
+ * the copy of the stack is cut: where the kernel found a page that was never touched it stays
+ * larger than what is valid of it, and where the stack ends it does not. */
 TEST(samples_of_probes_are_cut_as_well)
 {
     enum { CHAIN = 1, RAW = 4, STACK = 4, BEFORE = 6 + 1 + CHAIN + RAW };
@@ -657,15 +658,30 @@ TEST(samples_of_probes_are_cut_as_well)
     fake_put(&rings.samples, PERF_RECORD_SAMPLE, words, sizeof words / sizeof *words);
     assert_int_equal(turn_take(turn, &rings, 1), 0);
     ssize_t size = read(ends[0], got, sizeof got);
-    const size_t expected = sizeof words + 8 - 8 * (STACK - 2); /* with its head */
+    const size_t expected = sizeof words + 8 - 8 * (STACK - 3); /* with its head */
     struct perf_event_header header;
     memcpy(&header, got, sizeof header);
     assert_int_equal(header.size, expected);
     assert_true(size >= (ssize_t)expected);
     assert_int_equal(got[1], 6);
     assert_memory_equal(got + 2, words + 1, 8 * (BEFORE + REGISTER_COUNT));
+    assert_int_equal(got[1 + BEFORE + 1 + REGISTER_COUNT], 24);
+    assert_int_equal(got[1 + BEFORE + 1 + REGISTER_COUNT + 4], 16);
+
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint8_t *stack =
+        mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(stack != MAP_FAILED);
+    assert_int_equal(mprotect(stack + page, page, PROT_NONE), 0);
+    words[2] = two((uint32_t)getpid(), (uint32_t)getpid());
+    words[BEFORE + 1 + STACK_POINTER] = (uintptr_t)stack + page - 16;
+    assert_int_equal(turn_sample_process(turn, (uint32_t)getpid(), true), 0);
+    fake_put(&rings.samples, PERF_RECORD_SAMPLE, words, sizeof words / sizeof *words);
+    assert_int_equal(turn_take(turn, &rings, 1), 0);
+    assert_true(read(ends[0], got, sizeof got) >= (ssize_t)(expected - 8));
     assert_int_equal(got[1 + BEFORE + 1 + REGISTER_COUNT], 16);
     assert_int_equal(got[1 + BEFORE + 1 + REGISTER_COUNT + 3], 16);
+    munmap(stack, 2 * page);
     turn_free(turn);
     free(turn);
     close(ends[0]);
@@ -733,6 +749,14 @@ TEST(losses_are_those_of_samples)
     fake_put(&rings.samples, PERF_RECORD_THROTTLE, throttled, 7);
     assert_int_equal(turn_take(turn, &rings, 1), 0);
     assert_string_equal(given_on(ends[0]), "lost 3\nthrottled 9\n");
+
+    /* Of those one in so many would have been given on. */
+    turn->one_in = 4;
+    fake_put(&rings.samples, PERF_RECORD_LOST, lost, 6);
+    fake_put(&rings.samples, PERF_RECORD_LOST, lost, 6);
+    fake_put(&rings.samples, PERF_RECORD_LOST, lost, 6);
+    assert_int_equal(turn_take(turn, &rings, 1), 0);
+    assert_string_equal(given_on(ends[0]), "lost 0\nlost 1\nlost 1\n");
     turn_free(turn);
     free(turn);
     close(ends[0]);

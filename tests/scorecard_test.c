@@ -194,6 +194,30 @@ TEST(test_time_that_is_not_known_is_not_judged)
     assert_says(card, "\"time_accounted_share\": null,");
 }
 
+/* Then the samples that are known to be lost are what is missing; else they lack in the time. */
+TEST(test_losses_are_judged_where_the_time_is_not_known)
+{
+    static const struct {
+        uint64_t lost;
+        const char *times, *verdict;
+    } cases[] = {
+        {50, NULL, "\"verdict\": \"good\""},
+        {56, NULL, "\"verdict\": \"fair\""},
+        {999, NULL, "\"verdict\": \"fair\""},
+        {1001, NULL, "\"verdict\": \"bad\""},
+        {1001, "4242 10000000000 0\n", "\"verdict\": \"good\""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct perf_file file = begin_recording(state);
+        put_samples(&file, 1000, CODE, true);
+        const uint64_t words[] = {cases[i].lost, 0, 0};
+        perf_file_record(&file, PERF_RECORD_LOST_SAMPLES, 0, words, sizeof words);
+        const char *card = card_of(state, &file, cases[i].times);
+        assert_says(card, cases[i].verdict);
+        assert_says(card, "samples and 0 records were lost; record with a lower frequency (-F)");
+    }
+}
+
 /* What perf on tasks saw of threads that live for 5 ms (149 samples of main's, 2 of theirs, where
  * there were 313 and 720): all stacks whole, all names there. */
 TEST(test_short_threads_without_samples_are_bad)

@@ -217,7 +217,11 @@ enum { TRAILER_SIZE = 32 };
 static void take_loss(struct turn *turn, const struct ring *ring, uint64_t at,
                       const struct perf_event_header *header)
 {
-    uint64_t lost = ring_u64(ring, at + 16);
+    /* Of samples that are thinned, they would have been as many as would have been given on. */
+    uint32_t one_in = turn->one_in ? turn->one_in : 1;
+    uint64_t thinned = turn->lost_before + ring_u64(ring, at + 16);
+    uint64_t lost = thinned / one_in;
+    turn->lost_before = (uint32_t)(thinned % one_in);
     struct perf_event_header its = {.type = PERF_RECORD_LOST_SAMPLES,
                                     .size = sizeof its + sizeof lost + TRAILER_SIZE};
     memcpy(turn->record, &its, sizeof its);
@@ -411,8 +415,10 @@ static void take_sample(struct turn *turn, const struct ring *ring, uint64_t at,
     uint64_t pointer = ring_u64(ring, at + registers + 8 + UINT64_C(8) * STACK_POINTER);
     uint64_t valid = ring_u64(ring, at + stack + 8 + copied);
     uint64_t end = stack_ends_of(&turn->ends, (uint32_t)ids, (uint32_t)(ids >> 32), pointer, time);
+    /* A page that was never touched ended the copy: it stays larger than what is valid of it. */
+    bool is_cut = valid < copied && valid < end - pointer;
     valid = valid < end - pointer ? valid : end - pointer;
-    uint64_t kept = (valid + 7) & ~UINT64_C(7);
+    uint64_t kept = ((valid + 7) & ~UINT64_C(7)) + (is_cut && valid % 8 == 0 ? 8 : 0);
     kept = kept < copied ? kept : copied;
     if (!kept) { /* nothing was readable there; a size of 0 has no end behind it */
         kept = copied < 8 ? copied : 8;

@@ -61,7 +61,8 @@ struct turn {
                               others are dropped here */
     struct numbered known; /* of struct turn_process */
     struct stack_ends ends;
-    uint64_t chance; /* of the last draw, where no filter draws */
+    uint64_t chance;      /* of the last draw, where no filter draws */
+    uint32_t lost_before; /* samples that were lost, too few to be one that would be given on */
     struct perf_pipe pipe;
     uint64_t copied;       /* stacks */
     struct walker *walker; /* is told of processes that are sampled; NULL: stacks are copied */

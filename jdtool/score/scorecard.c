@@ -4,6 +4,7 @@
 #include "jdtool/score/scorecard_private.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -533,6 +534,21 @@ static void judge_roots(const struct scorecard *card, struct judgement *judgemen
     }
 }
 
+/* How much of the time is there nobody knows then, but what the kernel had no room for was lost. */
+static void judge_losses(const struct scorecard *card, struct judgement *judgement)
+{
+    char text[160];
+    uint64_t lost = card->recording->counts.lost_samples;
+    double kept = lost ? (double)card->samples / (double)(card->samples + lost) : 1;
+    snprintf(text, sizeof text, "%" PRIu64 " of %" PRIu64 " samples were lost", lost,
+             card->samples + lost);
+    add_reason(judgement,
+               kept < SCORECARD_TIME_LIMIT  ? VERDICT_BAD
+               : kept < SCORECARD_TIME_GOOD ? VERDICT_FAIR
+                                            : VERDICT_GOOD,
+               text);
+}
+
 void scorecard_judge(const struct scorecard *card, struct judgement *judgement)
 {
     char text[160];
@@ -552,5 +568,7 @@ void scorecard_judge(const struct scorecard *card, struct judgement *judgement)
         snprintf(text, sizeof text, "%.2f of %.2f s of processor time are in the profile",
                  (double)time->weight / 1e9, (double)time->ns / 1e9);
         add_reason(judgement, of_time, text);
+    } else {
+        judge_losses(card, judgement);
     }
 }

@@ -119,6 +119,11 @@ static uint32_t copy_size(const struct recording *recording)
     return size;
 }
 
+/* Of which a buffer holds four times as many: without rights it is too small for more, and samples
+ * of threads are taken at one frequency whatever was asked for. */
+#define SMALL_COPY     16384
+#define SMALLER_COPIES "smaller copies of the stack (--stack-size 16384), "
+
 /* Most of them end for one reason, and so there is one remedy. */
 static void warn_of_stacks(const struct scorecard *card, const struct warnings *to)
 {
@@ -158,8 +163,9 @@ static void warn_of_stacks(const struct scorecard *card, const struct warnings *
              "(--call-graph dwarf,%d; jdperf: --stack-size %d)",
              LARGEST_COPY, LARGEST_COPY);
     } else {
-        warn(to, "many stacks are deeper than the largest copy of a stack; run the JVM with "
-                 "-XX:+PreserveFramePointer and record with -g (jdperf: --stacks fp)");
+        warn(to, "many stacks are deeper than the largest copy of a stack; record as root with "
+                 "--stacks kernel, or run the JVM with -XX:+PreserveFramePointer and record with "
+                 "-g (jdperf: --stacks fp)");
     }
 }
 
@@ -195,9 +201,10 @@ static void warn_of_losses(const struct scorecard *card, const struct warnings *
     }
     if (counts->lost_samples || counts->lost_records) {
         warn(to,
-             "%" PRIu64 " samples and %" PRIu64 " records were lost; record with a lower frequency "
-             "(-F) or larger buffers (-m)",
-             counts->lost_samples, counts->lost_records);
+             "%" PRIu64 " samples and %" PRIu64 " records were lost; record with %sa lower "
+             "frequency (-F) or larger buffers (-m)",
+             counts->lost_samples, counts->lost_records,
+             copy_size(card->recording) > SMALL_COPY ? SMALLER_COPIES : "");
     }
     if (counts->throttled) {
         warn(to,
