@@ -919,4 +919,41 @@ TEST_WITH(test_sources, scratch_create, scratch_remove)
     source_texts_close(texts);
 }
 
+/* Kotlin and Scala leave out directories that all packages have in common; another package's file
+ * of that name is not taken for it, nor is a Java source looked for like that. */
+TEST_WITH(test_sources_with_fewer_directories, scratch_create, scratch_remove)
+{
+    static const struct {
+        const char *written, *text, *named;
+        bool found;
+    } cases[] = {
+        {"A.kt", "// A\npackage com.shop\n\nclass A\n", "com/shop/A.kt", true},
+        {"A.kt", "package com.shop\r\n", "com/shop/A.kt", true},
+        {"A.kt", "package com.`shop`\n", "com/shop/A.kt", true},
+        {"A.kt", "package com.shops\n", "com/shop/A.kt", false},
+        {"A.kt", "package com.sho\n", "com/shop/A.kt", false},
+        {"A.kt", "package com\n", "com/shop/A.kt", false},
+        {"A.kt", "class A\n", "com/shop/A.kt", false},
+        {"A.kt", "", "com/shop/A.kt", false},
+        {"sub/A.kt", "package com.shop.sub\n", "com/shop/sub/A.kt", true},
+        {"sub/B.scala", "package com.shop\npackage sub\n\nclass B\n", "com/shop/sub/B.scala", true},
+        {"sub/B.scala", "package com.shop\npackage other\n", "com/shop/sub/B.scala", false},
+        {"C.java", "package com.shop;\n", "com/shop/C.java", false},
+    };
+    assert_int_equal(mkdir(scratch_path(state, "sub"), 0700), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct source_texts *texts;
+        char *text;
+        size_t size;
+        scratch_write(scratch_path(state, cases[i].written), cases[i].text);
+        assert_int_equal(source_texts_open(*state, &texts), 0);
+        assert_int_equal(source_texts_read(texts, cases[i].named, &text, &size), 0);
+        if ((text != NULL) != cases[i].found) {
+            fail_msg("case %zu: found %d", i, text != NULL);
+        }
+        free(text);
+        source_texts_close(texts);
+    }
+}
+
 TEST_MAIN(NULL, NULL)

@@ -279,6 +279,64 @@ static int read_file(const char *path, char **text, size_t *size)
     return err;
 }
 
+/* Kotlin's and Scala's sources may lie anywhere: customarily the directories that all packages of a
+ * project have in common are left out. */
+static bool may_lie_elsewhere(const char *file)
+{
+    const char *end = strrchr(file, '.');
+    return end && (strcmp(end, ".kt") == 0 || strcmp(end, ".scala") == 0);
+}
+
+/* Whether a text is of the package that the file's directory stands for: "package a.b", or in Scala
+ * "package a" and "package b" on lines of their own. */
+static bool is_of_package(const char *text, const char *file)
+{
+    static const char clause[] = "package ";
+    const char *end = strrchr(file, '/');
+    const char *wanted = file;
+    for (const char *line = text; line && wanted < end; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, clause, sizeof clause - 1) != 0) {
+            continue;
+        }
+        line += sizeof clause - 1;
+        line += strspn(line, " \t");
+        for (; wanted < end && (*line == '`' || *line == (*wanted == '/' ? '.' : *wanted));
+             line++) {
+            wanted += *line != '`';
+        }
+        if (wanted < end && *wanted++ != '/') {
+            return false;
+        }
+        line += *line == '`';
+        if (!strchr(" \t\r\n:;{", *line)) {
+            return false; /* a longer name */
+        }
+    }
+    return wanted == end;
+}
+
+/* Below a directory of the path without the first ones of its package, as many as there are. */
+static int read_elsewhere(struct source_texts *texts, const char *file, char **text, size_t *size)
+{
+    char path[PATH_MAX];
+    int err = 0;
+    for (const char *rest = strchr(file, '/'); rest && !*text && !err; rest = strchr(rest, '/')) {
+        rest++;
+        for (unsigned i = 0; i < texts->path->count && !*text && !err; i++) {
+            if (snprintf(path, sizeof path, "%s/%s", texts->path->roots[i], rest) <
+                (int)sizeof path) {
+                err = read_file(path, text, size);
+            }
+            if (*text && !is_of_package(*text, file)) {
+                free(*text);
+                *text = NULL;
+            }
+        }
+    }
+    return err;
+}
+
 int source_texts_read(struct source_texts *texts, const char *file, char **text, size_t *size)
 {
     *text = NULL;
@@ -298,5 +356,5 @@ int source_texts_read(struct source_texts *texts, const char *file, char **text,
             return -ENOMEM;
         }
     }
-    return 0;
+    return *text || !may_lie_elsewhere(file) ? 0 : read_elsewhere(texts, file, text, size);
 }
