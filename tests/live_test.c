@@ -501,6 +501,47 @@ TEST_WITH(images_are_found_by_build_id, scratch_create, scratch_remove)
     close(directory);
 }
 
+/* ---- Names of JVMs ---- */
+
+/* A program that holds a JVM goes by its own name, whatever it is called with. */
+TEST_WITH(a_jvm_is_called_by_main_class_or_program, scratch_create, scratch_remove)
+{
+    static const struct {
+        const char *program, *name;
+    } cases[] = {
+        {"java", "read x Main"},
+        {"/usr/lib/jvm/bin/java", "read x Main"},
+        {"java-21", "read x Main"},
+        {"javac", "javac -c read x Main"},
+        {"/opt/shop/bin/shop", "shop -c read x Main"},
+        {"bigsrv", "bigsrv -c read x Main"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int ends[2];
+        int executed[2];
+        assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+        assert_int_equal(pipe2(executed, O_CLOEXEC), 0);
+        pid_t pid = fork();
+        if (pid == 0) {
+            dup2(ends[0], 0);
+            execl("/bin/sh", cases[i].program, "-c", "read x", "Main", (char *)NULL);
+            _exit(1);
+        }
+        char name[256];
+        close(executed[1]);
+        assert_int_equal(read(executed[0], name, 1), 0); /* it runs that program by now */
+        struct live_process process;
+        assert_int_equal(process_open(pid, &process), 0);
+        process_java_name(&process, name, sizeof name);
+        assert_string_equal(name, cases[i].name);
+        process_close(&process);
+        close(executed[0]);
+        close(ends[0]);
+        close(ends[1]);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+    }
+}
+
 int main(void)
 {
     if (waiting_start(&waiting)) {

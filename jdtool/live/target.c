@@ -236,6 +236,15 @@ bool target_listens(const struct target *target)
 
 /* ---- By name ---- */
 
+/* "/usr/bin/java", "java-21"; not "javac". */
+static const char *program_of(const char *path, bool *is_java)
+{
+    const char *slash = strrchr(path, '/');
+    const char *program = slash ? slash + 1 : path;
+    *is_java |= strncmp(program, "java", 4) == 0 && !isalpha((unsigned char)program[4]);
+    return program;
+}
+
 void process_java_name(const struct live_process *process, char *name, size_t size)
 {
     static const char *const with_value[] = {
@@ -244,12 +253,19 @@ void process_java_name(const struct live_process *process, char *name, size_t si
     char text[4096];
     ssize_t length = process_read(process, "cmdline", text, sizeof text);
     const char *end = text + (length > 0 ? length : 0);
-    const char *slash = memrchr(text, '/', strlen(text));
-    const char *program = slash ? slash + 1 : text;
-    /* javac and the like have their main class within, and are called by it. */
-    bool is_java = strncmp(program, "java", 4) != 0 || !isalpha((unsigned char)program[4]);
+    end -= end > text && !end[-1]; /* the last argument's */
+    char executable[PATH_MAX] = "";
+    /* It may go by another name ("exec -a shop java …"). */
+    if (readlinkat(process->directory, "exe", executable, sizeof executable - 1) < 0) {
+        executable[0] = '\0';
+    }
+    bool is_java = false;
+    (void)program_of(executable, &is_java);
+    const char *program = program_of(text, &is_java);
+    /* javac and the like have their main class within, programs that hold a JVM name none: they go
+     * by their own names. */
     const char *at = is_java ? text + strlen(text) + 1 : program;
-    while (at < end && *at == '-') {
+    while (is_java && at < end && *at == '-') {
         bool last = strcmp(at, "-jar") == 0 || strcmp(at, "-m") == 0;
         for (size_t i = 0; i < sizeof with_value / sizeof *with_value; i++) {
             if (strcmp(at, with_value[i]) == 0) {

@@ -146,7 +146,10 @@ static void tell_missing_dumps(const struct recorder *recorder)
                      recorder->profile.path);
         info_message("  if a JVM ran: scripts must keep JAVA_TOOL_OPTIONS when they set it "
                      "(JAVA_TOOL_OPTIONS=\"$JAVA_TOOL_OPTIONS …\") or clear the environment; for a "
-                     "daemon that already runs (gradle), use jdperf record PID");
+                     "daemon that already runs (gradle)%s, use jdperf record PID",
+                     geteuid() == 0 ? " and a JVM of another user (su, sudo -u, runuser), who may "
+                                      "not write there"
+                                    : "");
     }
     dump_list_free(&dumps);
 }

@@ -5,7 +5,7 @@
  *
  *     service_name   OTEL_SERVICE_NAME of its environment, else its systemd unit, else main_class;
  *                    which of them may name it is the operator's to say: anybody may set the first
- *     main_class     the main class or jar, without its directory
+ *     main_class     the main class, jar or program, without its directory
  *     container      the first 12 digits of the container's id
  *     pod            HOSTNAME of its environment, where the container is a pod's
  *     unit           the systemd unit
