@@ -49,6 +49,14 @@
  */
 #define EVENT_PROBE_DEOPT_FUNCTION "_ZN14Deoptimization19uncommon_trap_innerEP10JavaThreadi"
 
+/* What a probe fetches. */
+enum probe_arguments {
+    PROBE_NOTHING,
+    PROBE_EVENT, /* of the agent's functions */
+    PROBE_ALLOC, /* and whether the stack is far from its root */
+    PROBE_DEOPT,
+};
+
 /*
  * A sample's raw data (PERF_SAMPLE_RAW): the kernel's head of a trace entry and of a uprobe's, then
  * the arguments in the order of the definition, without padding. Little-endian as the machines are.

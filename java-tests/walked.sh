@@ -4,7 +4,7 @@
 # their names; a JVM in a chroot is walked, too; killed, nothing of it is left in the kernel; where it cannot be had, who
 # makes its tables dies, or a JVM cannot be read, stacks are copied, and it is said. The default copies at first. Of virtual
 # threads that were parked the callers in the heap are those of the JVM's own trace, whatever collector moves them; where
-# they cannot be had the stack says so.
+# they cannot be had the stack says so. The same of stacks of allocations, locks, exceptions and waits.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf
@@ -32,6 +32,18 @@ count() {
     echo "${found##*[!0-9]}" | grep . || echo 0
 }
 
+# of_event PROFILE EVENT KEY: the same of one of its events.
+of_event() {
+    python3 -c 'import json, sys
+print(sum(event[sys.argv[3]] for event in json.load(open(sys.argv[1] + "/scorecard.json"))["events"] if event["name"] == sys.argv[2]))' \
+        "$scratch/$1" "$2" "$3"
+}
+
+# What recordings of other events need.
+has_uprobes() {
+    (need_uprobes) >/dev/null && command -v python3 >/dev/null
+}
+
 # enough PROFILE KEY NUMBER: whether so many are there; else the program has to run for longer, for the tables are made by a
 # thread that on a busy machine comes late.
 enough() {
@@ -41,11 +53,12 @@ enough() {
 }
 
 # same PROFILE SECONDS ARGUMENT...: each stack is walked and copied, and both are one. Where the copy ends first, or reaches
-# code that nobody knows, it is the shorter. The program's last argument says how long it runs.
+# code that nobody knows, it is the shorter. How long the program runs says its argument SECONDS.
+events=()
 same() {
-    local compared differing try
+    local compared differing try arguments=("${@:3}")
     for try in 1 2 4 8; do
-        record "$1" compare -- "$jdk/bin/java" -XX:CompileCommand=quiet "${@:3}" $(($2 * try))
+        record "$1" compare "${events[@]}" -- "$jdk/bin/java" -XX:CompileCommand=quiet "${arguments[@]/#SECONDS/$(($2 * try))}"
         compared=$(count "$1" compared)
         differing=$(count "$1" compared_differing)
         claim "walked as copied, $1" "$((compared - differing)) of $compared, $(count "$1" samples) samples"
@@ -58,12 +71,21 @@ same() {
     fail "$1: too few"
 }
 
-same compiled 3 -XX:MaxInlineLevel=0 -XX:-Inline -cp "$classes" DeepChain
-same interpreted 3 -Xint -cp "$classes" DeepChain
-same churn 1000 -cp "$classes" Churn
-same storm 3 -cp "$classes" Storm
+same compiled 3 -XX:MaxInlineLevel=0 -XX:-Inline -cp "$classes" DeepChain SECONDS
+same interpreted 3 -Xint -cp "$classes" DeepChain SECONDS
+same churn 1000 -cp "$classes" Churn SECONDS
+same storm 3 -cp "$classes" Storm SECONDS
+# By event: allocations and locks, exceptions, waits. Their weights are those of copies.
+if part "events" has_uprobes; then
+    events=(--alloc=64K --locks --exceptions --off-cpu --wakers -m 64M)
+    same events 3 -cp "$classes" Events SECONDS alloc locks exceptions waits
+    events=()
+    for event in alloc exception off-cpu waker; do
+        (($(of_event events $event samples) >= 20)) || fail "events: only $(of_event events $event samples) of $event"
+    done
+fi
 if [ "$jdk_major" -ge 21 ]; then
-    same virtual 3 -cp "$classes" VirtualThreads
+    same virtual 3 -cp "$classes" VirtualThreads SECONDS
 fi
 
 # Hardware counters interrupt x86 by NMI, as the exception of a breakpoint on the kernel's memory does (tests/in_nmi.c).
@@ -81,7 +103,7 @@ jiffies() {
 address=$(jiffies || true)
 if part "walks in an NMI" test -e "$JDAGENT_BUILD/tests/libin_nmi.so" && part "walks in an NMI: the address of jiffies_64, by bpftrace," test "$address"; then
     around=(env LD_PRELOAD="$JDAGENT_BUILD/tests/libin_nmi.so" IN_NMI_ADDRESS="$address")
-    same nmi 4 -XX:MaxInlineLevel=0 -XX:-Inline -cp "$classes" DeepChain
+    same nmi 4 -XX:MaxInlineLevel=0 -XX:-Inline -cp "$classes" DeepChain SECONDS
     around=()
 fi
 
@@ -143,6 +165,33 @@ if [ "$jdk_major" -ge 21 ]; then
     frozen z 0 -XX:+UseZGC
 fi
 
+# frozen_events NAME ARGUMENT...: the same of stacks of events.
+frozen_events() {
+    local try event good marked wrong stacks missing
+    for try in 1 2 4 8; do
+        missing=''
+        record "$1" kernel --alloc=64K --off-cpu --threads -- "$jdk/bin/java" -XX:CompileCommand=quiet -XX:+UnlockDiagnosticVMOptions \
+            -XX:+ShowHiddenFrames -Djdk.virtualThreadScheduler.maxPoolSize=4 "${@:2}" -cp "$classes" Frozen $((4 * try)) 60 "$scratch/pipe"
+        for event in alloc off-cpu virtual-wait; do
+            "$jdperf" export "$scratch/$1" collapsed --event $event -o "$scratch/stacks" 2>"$scratch/err" || fail "$1: $(cat "$scratch/err")"
+            read -r good marked wrong < <(awk -f "$(dirname "$0")/frozen.awk" "$scratch/log" "$scratch/stacks")
+            stacks=$((good + marked + wrong))
+            claim "frozen callers, $1, $event" "$good whole, $marked marked, $wrong wrong"
+            ((1000 * wrong <= stacks + 1000)) || fail "$1: $event: $wrong stacks are not the JVM's own trace"
+            # Some are copied before the tables are there, and some taken while a collection moves objects.
+            ((stacks >= 50 && 4 * good >= 3 * stacks)) || missing="$missing $event: $good of $stacks;"
+        done
+        [ "$missing" ] || return 0
+    done
+    fail "$1: callers are missing:$missing"
+}
+if [ "$jdk_major" -ge 21 ] && part "events of virtual threads" has_uprobes; then
+    mkfifo "$scratch/pipe"
+    frozen_events serial_events -XX:+UseSerialGC
+    frozen_events parallel_events -XX:+UseParallelGC
+    frozen_events g1_events -XX:+UseG1GC
+fi
+
 # Interpreted frames have their names by what the walk carries.
 for try in 1 2 4 8; do
     record names kernel -- "$jdk/bin/java" -Xint -cp "$classes" DeepChain $((3 * try))
@@ -191,7 +240,7 @@ has_program() {
 "$jdk/bin/java" -cp "$classes" DeepChain 600 >"$scratch/program" 2>&1 &
 pid=$!
 children+=("$pid")
-setsid "$jdperf" record --stacks kernel -o "$scratch/killed" -e cpu-clock -p "$pid" 2>"$scratch/err" &
+setsid "$jdperf" record --stacks kernel -o "$scratch/killed" -e cpu-clock --off-cpu --locks -p "$pid" 2>"$scratch/err" &
 recorder=$!
 wait_for "$scratch/err" 'recording cpu-clock'
 # It names itself when it begins, which may be a moment after jdperf says that it records.

@@ -688,6 +688,73 @@ TEST(samples_of_probes_are_cut_as_well)
     close(ends[1]);
 }
 
+/* What was walked at a probe is a sample of that probe's: what it tells is there, and what was
+ * walked stands where a copy would. Such without that are nobody's. */
+TEST(what_was_walked_at_a_probe_is_its_sample)
+{
+    static struct fake_processor fake;
+    static struct turn_rings rings;
+    struct turn *turn = calloc(1, sizeof *turn);
+    struct {
+        uint64_t before[4]; /* IDENTIFIER, TID, TIME, CPU */
+        uint32_t size;
+        uint8_t head[sizeof(struct walked_head)];
+        uint32_t raw[5];
+        uint32_t words[3];
+        uint32_t none;
+    } walked = {.before = {99, two(10, 10), 7, 0},
+                .size = sizeof walked - sizeof walked.before - 4,
+                .raw = {0x61, 0x62, 0x63, 0x64, 0x65},
+                .words = {WALKED_WIDE, 0x1234, 0}};
+    struct walked_head head = {
+        .magic = WALKED_MAGIC, .words = 3, .frames = 1, .event = 1, .raw = sizeof walked.raw};
+    uint64_t got[64] = {0};
+    int ends[2];
+    _Static_assert(sizeof walked % 8 == 0, "a record is whole words");
+    assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+    turn_new(turn, ends[1]);
+    turn->event_count = 2;
+    turn->events[1] =
+        (struct turn_event){.id = 6, .has_stack = true, .has_copies = true, .has_raw = true};
+    rings.walked_id = 99;
+    assert_int_equal(turn_sample_process(turn, 10, true), 0);
+    fake_open(&fake, &rings);
+    for (int i = 0; i < 3; i++) { /* of which one is sound */
+        head.event = i == 0 ? 2 : 1;
+        head.raw = i == 1 ? 16 : sizeof walked.raw;
+        memcpy(walked.head, &head, sizeof head);
+        fake_put(&rings.samples, PERF_RECORD_SAMPLE, (const uint64_t *)&walked, sizeof walked / 8);
+    }
+    assert_int_equal(turn_take(turn, &rings, 1), 0);
+    /* Its head, 6 words and an empty chain, what it tells, no registers, the copy and what is valid
+     * of that; then the end of the round. */
+    const size_t expected = 8 + 7 * 8 + 24 + 8 + 8 + 40 + 8;
+    struct perf_event_header header;
+    assert_true(read(ends[0], got, sizeof got) >= (ssize_t)expected);
+    memcpy(&header, got, sizeof header);
+    assert_int_equal(header.size, expected);
+    assert_int_equal(got[1], 6);
+    assert_int_equal(got[2], 0x1234);
+    assert_int_equal(got[3], two(10, 10));
+    assert_int_equal(got[6], 1); /* it counts once */
+    assert_int_equal(got[7], 0);
+    assert_int_equal(got[8], two(sizeof walked.raw, 0x61));
+    assert_int_equal(got[10], two(0x64, 0x65));
+    assert_int_equal(got[11], PERF_SAMPLE_REGS_ABI_NONE);
+    assert_int_equal(got[12], 40);
+    memcpy(&head, &got[13], sizeof head);
+    assert_int_equal(head.raw, 0);
+    assert_int_equal(head.words, 3);
+    assert_int_equal(got[16], two(WALKED_WIDE, 0x1234));
+    assert_int_equal(got[18], sizeof head + sizeof walked.words);
+    memcpy(&header, &got[19], sizeof header);
+    assert_int_not_equal(header.type, PERF_RECORD_SAMPLE);
+    turn_free(turn);
+    free(turn);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 /* What the program that follows the scheduler tells: a thread is back, of which whoever runs at
  * that moment is not; another one wakes a thread that is sampled. */
 TEST(who_is_back_and_woken_is_told)

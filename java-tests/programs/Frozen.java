@@ -1,11 +1,16 @@
+import java.io.FileInputStream;
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.io.UncheckedIOException;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
 /**
  * Virtual threads that park along a chain of calls and at its end, and work when they go on, so that their callers are
- * frozen, in one chunk or in several: `Frozen SECONDS CALLS`. The JVM's own trace of the chain goes to standard output.
- * JDK 21 and later.
+ * frozen, in one chunk or in several: `Frozen SECONDS CALLS [PIPE]`. The JVM's own trace of the chain goes to standard
+ * output. With a named pipe they allocate, want a monitor that another thread has, and read a byte from that pipe, for
+ * which they keep their carrier. JDK 21 and later.
  */
 public final class Frozen {
     interface Step {
@@ -16,11 +21,21 @@ public final class Frozen {
     static volatile boolean told;
     static volatile byte[] garbage;
     static Step first, second;
+    static FileInputStream pipe; // null: none
+    static final Object monitor = new Object();
 
     public static void main(String[] args) throws Exception {
         long end = System.nanoTime() + Long.parseLong(args[0]) * 1_000_000_000L;
         int calls = Integer.parseInt(args[1]);
         int count = 8;
+        if (args.length > 2) {
+            RandomAccessFile bytes = new RandomAccessFile(args[2], "rw");
+            pipe = new FileInputStream(args[2]);
+            // It wants no monitor: who has it may wait for a carrier, and all of these for bytes.
+            Thread writer = new Thread(() -> write(bytes));
+            writer.setDaemon(true);
+            writer.start();
+        }
         // Each calls the other by an interface, so that a chain is not inlined into one frame.
         first = (left, x) -> left == 0 ? burn(x) : second.go(left - 1, x + left) + 1;
         second = (left, x) -> {
@@ -40,6 +55,11 @@ public final class Frozen {
         }
         while (!over.await(1, TimeUnit.MILLISECONDS)) {
             garbage = new byte[1 << 18]; // collections, which move what is frozen
+            if (pipe != null) {
+                synchronized (monitor) {
+                    Thread.sleep(1);
+                }
+            }
         }
     }
 
@@ -51,10 +71,37 @@ public final class Frozen {
         }
         for (int i = 0; i < 20; i++) {
             LockSupport.parkNanos(1000);
+            if (pipe != null) {
+                garbage = new byte[4096];
+                sum += read();
+                synchronized (monitor) {
+                    sum++;
+                }
+            }
             for (int k = 0; k < 200_000; k++) {
                 sum += sum * k ^ x;
             }
         }
         return sum;
+    }
+
+    static int read() {
+        try {
+            return pipe.read();
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    /** A byte at a time, so that who reads mostly waits. */
+    static void write(RandomAccessFile bytes) {
+        try {
+            for (;;) {
+                bytes.write(0);
+                Thread.sleep(3);
+            }
+        } catch (IOException | InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
     }
 }

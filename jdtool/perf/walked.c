@@ -13,10 +13,10 @@ bool walked_begin(const uint8_t *bytes, size_t size, struct walked *walked)
         return false;
     }
     memcpy(&walked->head, bytes, sizeof walked->head);
-    size_t kernel = (size_t)8 * walked->head.kernel;
-    walked->words = bytes + sizeof walked->head + kernel;
+    size_t before = walked->head.raw + (size_t)8 * walked->head.kernel;
+    walked->words = bytes + sizeof walked->head + before;
     return walked->head.magic == WALKED_MAGIC &&
-           kernel + (size_t)4 * walked->head.words <= size - sizeof walked->head;
+           before + (size_t)4 * walked->head.words <= size - sizeof walked->head;
 }
 
 /* Behind the end: 0. */

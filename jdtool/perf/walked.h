@@ -2,10 +2,10 @@
  * A stack that was walked in the kernel: the program that walks writes it (walk/walk.bpf.c), and
  * samples are resolved from it. In a recording it stands where a copy of the stack would, in a
  * sample without registers (PERF_SAMPLE_REGS_ABI_NONE); the kernel's part is in the call chain
- * then.
+ * then, and what the event tells in its place.
  *
- * A struct walked_head, `kernel` addresses of 8 bytes (the kernel's part, innermost first), then
- * `words` words of 32 bits, innermost frame first:
+ * A struct walked_head, `raw` bytes of what the event tells, `kernel` addresses of 8 bytes (the
+ * kernel's part, innermost first), then `words` words of 32 bits, innermost frame first:
  *
  *     bit 0  WALKED_WIDE         the pc does not follow from the one before: bits 3 on are flags
  *                                (WALKED_IS_CALLER, WALKED_ASSUMED), and two words have it, low
@@ -31,16 +31,18 @@
 /* A record of the kernel has room for no more. */
 #define WALKED_WORDS_MAX  15872
 #define WALKED_KERNEL_MAX 127
+#define WALKED_RAW_MAX    304
 
 struct walked_head {
     __u32 magic;
     __u16 kernel;
     __u16 words;
     __u16 frames;
-    __u8 end;   /* enum walked_end */
-    __u8 flags; /* enum walked_flag */
-    __u32 unused;
-    __u64 period; /* of the event */
+    __u8 end;     /* enum walked_end */
+    __u8 flags;   /* enum walked_flag */
+    __u16 event;  /* of the sampler's: 0 is the clock, and the others tell something */
+    __u16 raw;    /* with 4 bytes a multiple of 8 */
+    __u64 period; /* of the event; 0: it has none */
 };
 
 enum walked_end {
@@ -94,7 +96,7 @@ struct walked {
     uint64_t before; /* the last frame's pc */
 };
 
-/* Begins to read one; kernel addresses are skipped. False: these bytes are none. */
+/* Begins to read one; what is in front of the words is skipped. False: these bytes are none. */
 bool walked_begin(const uint8_t *bytes, size_t size, struct walked *walked);
 
 /* The next frame, further out. False: there is none, or what is there is malformed. */

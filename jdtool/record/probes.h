@@ -10,6 +10,8 @@
 #ifndef JD_TOOL_LIVE_PROBES_H
 #define JD_TOOL_LIVE_PROBES_H
 
+#include "format/event_probe.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -25,14 +27,6 @@ int probes_hold_scheduler(const char *what);
 
 /* Chooses a group's name; nothing is made. */
 void probes_name_group(char group[PROBES_GROUP_MAX]);
-
-/* What a probe fetches. */
-enum probe_arguments {
-    PROBE_NOTHING,
-    PROBE_EVENT, /* of the agent's functions */
-    PROBE_ALLOC, /* and whether the stack is far from its root */
-    PROBE_DEOPT,
-};
 
 /*
  * Defines GROUP:event on the function that the file at `path`, below the directory `root` (-1: as

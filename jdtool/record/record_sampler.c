@@ -66,8 +66,7 @@ static bool walks_by_default(const struct recorder *recorder)
 {
     const struct record_options *options = recorder->options;
     return options->stacks == STACKS_AUTO && !options->stack_size_given && !options->all &&
-           !is_kept_for_perf(recorder) && !recorder->start_reader &&
-           event_list_is_empty(&recorder->events);
+           !is_kept_for_perf(recorder) && !recorder->start_reader;
 }
 
 /* What walks stacks, if that is asked for. Where that cannot be they are copied. */
@@ -79,9 +78,7 @@ static struct walker *new_walker(struct recorder *recorder)
                                           .after = walks_are_wanted(recorder) ? 0 : WALK_AFTER,
                                           .is_default = !walks_are_wanted(recorder),
                                           .compares = options->stacks == STACKS_COMPARE};
-    const char *lacks = options->all ? "with -a that is not done"
-                        : !event_list_is_empty(&recorder->events)
-                            ? "with other events it is not done"
+    const char *lacks = options->all                 ? "with -a that is not done"
                         : is_kept_for_perf(recorder) ? "perf could not read them"
                                                      : NULL;
     if (!recorder->walks) {

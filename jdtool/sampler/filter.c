@@ -100,7 +100,8 @@ static const struct bpf_insn by_chance[] = {
 };
 
 /* It is in the map; another program, as soon as there is one, goes on with it. */
-static int load_handing_on(const struct filter *filter, const struct stat *namespace)
+static int load_handing_on(enum bpf_prog_type type, const struct filter *filter, int next,
+                           const struct stat *namespace)
 {
     const struct bpf_insn hand_on[] = {
         {.code = BPF_JMP | BPF_JEQ | BPF_K, .dst_reg = 0, .imm = 0, .off = 6}, /* it is dropped */
@@ -108,14 +109,14 @@ static int load_handing_on(const struct filter *filter, const struct stat *names
         {.code = BPF_LD | BPF_DW | BPF_IMM,
          .dst_reg = 2,
          .src_reg = BPF_PSEUDO_MAP_FD,
-         .imm = filter->next},
+         .imm = next},
         {0},
         {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 3, .imm = 0},
         {.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_tail_call},
         {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .imm = 1},
         {.code = BPF_JMP | BPF_EXIT},
     };
-    return load_program(BPF_PROG_TYPE_PERF_EVENT, filter->processes, namespace,
+    return load_program(type, filter->processes, namespace,
                         (struct rule){hand_on, sizeof hand_on / sizeof *hand_on});
 }
 
@@ -128,27 +129,34 @@ static int create_map(enum bpf_map_type type, uint32_t entries)
     return bpf(BPF_MAP_CREATE, &attr);
 }
 
-static int load(struct filter *filter, const struct stat *namespace, enum filter_kind kind)
+/* next: the array, where it hands on. A descriptor or a negative errno. */
+static int load_kind(const struct filter *filter, const struct stat *namespace, unsigned kind,
+                     enum bpf_prog_type type, int *next)
 {
     const struct rule rule = {by_chance, sizeof by_chance / sizeof *by_chance};
+    if (!(kind & FILTER_HANDS_ON)) {
+        return load_program(type, filter->processes, namespace, rule);
+    }
+    *next = create_map(BPF_MAP_TYPE_PROG_ARRAY, 1);
+    return *next < 0 ? *next : load_handing_on(type, filter, *next, namespace);
+}
+
+static int load(struct filter *filter, const struct stat *namespace, unsigned kind)
+{
     filter->processes = create_map(BPF_MAP_TYPE_HASH, FILTER_PROCESSES_MAX);
     if (filter->processes < 0) {
         return filter->processes;
     }
-    if (kind == FILTER_HANDS_ON) {
-        filter->next = create_map(BPF_MAP_TYPE_PROG_ARRAY, 1);
-        filter->program = filter->next < 0 ? filter->next : load_handing_on(filter, namespace);
-        return filter->program < 0 ? filter->program : 0;
-    }
-    filter->program = load_program(BPF_PROG_TYPE_PERF_EVENT, filter->processes, namespace, rule);
-    if (filter->program >= 0 && kind == FILTER_FOR_PROBES) {
-        filter->probes = load_program(BPF_PROG_TYPE_KPROBE, filter->processes, namespace, rule);
+    filter->program = load_kind(filter, namespace, kind, BPF_PROG_TYPE_PERF_EVENT, &filter->next);
+    if (filter->program >= 0 && kind & FILTER_FOR_PROBES) {
+        filter->probes =
+            load_kind(filter, namespace, kind, BPF_PROG_TYPE_KPROBE, &filter->next_probe);
         return filter->probes < 0 ? filter->probes : 0;
     }
     return filter->program < 0 ? filter->program : 0;
 }
 
-int filter_load(struct filter *filter, enum filter_kind kind)
+int filter_load(struct filter *filter, unsigned kind)
 {
     struct stat namespace;
     *filter = FILTER_NONE;
@@ -253,6 +261,10 @@ void filter_close(struct filter *filter)
     descriptor_close(filter->next);
     descriptor_close(filter->program);
     descriptor_close(filter->probes);
+    descriptor_close(filter->next_probe);
+    for (uint32_t i = 0; i < filter->link_count; i++) {
+        close(filter->links[i]);
+    }
     *filter = FILTER_NONE;
 }
 
@@ -272,12 +284,18 @@ int filter_remove(const struct filter *filter, pid_t process)
     return bpf(BPF_MAP_DELETE_ELEM, &attr);
 }
 
-int filter_hand_on(const struct filter *filter, int program)
+static int set_next(int next, int program)
 {
     uint32_t first = 0;
     union bpf_attr attr = {
-        .map_fd = (uint32_t)filter->next, .key = (uintptr_t)&first, .value = (uintptr_t)&program};
-    return bpf(BPF_MAP_UPDATE_ELEM, &attr);
+        .map_fd = (uint32_t)next, .key = (uintptr_t)&first, .value = (uintptr_t)&program};
+    return next < 0 ? 0 : bpf(BPF_MAP_UPDATE_ELEM, &attr);
+}
+
+int filter_hand_on(const struct filter *filter, int program, int probes)
+{
+    int err = set_next(filter->next, program);
+    return err ? err : set_next(filter->next_probe, probes);
 }
 
 int filter_apply(const struct filter *filter, int event)
@@ -285,9 +303,20 @@ int filter_apply(const struct filter *filter, int event)
     return ioctl(event, PERF_EVENT_IOC_SET_BPF, filter->program) == 0 ? 0 : -errno;
 }
 
-/* The programs of a uprobe are those of all its events. */
-int filter_apply_to_probe(const struct filter *filter, int event)
+/* The programs of a uprobe are those of all its events. A link holds the one that it is made by. */
+int filter_apply_to_probe(struct filter *filter, int event, uint64_t cookie)
 {
-    return ioctl(event, PERF_EVENT_IOC_SET_BPF, filter->probes) == 0 || errno == EEXIST ? 0
-                                                                                        : -errno;
+    union bpf_attr attr = {.link_create = {.prog_fd = (uint32_t)filter->probes,
+                                           .target_fd = (uint32_t)event,
+                                           .attach_type = BPF_PERF_EVENT,
+                                           .perf_event.bpf_cookie = cookie}};
+    bool is_room = filter->link_count < FILTER_PROBES_MAX;
+    int link = cookie && is_room ? bpf(BPF_LINK_CREATE, &attr) : -EINVAL;
+    if (link >= 0) {
+        filter->links[filter->link_count++] = link;
+    }
+    return link >= 0 || link == -EEXIST ||
+                   ioctl(event, PERF_EVENT_IOC_SET_BPF, filter->probes) == 0 || errno == EEXIST
+               ? 0
+               : -errno;
 }

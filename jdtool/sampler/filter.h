@@ -9,11 +9,17 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Uprobes with programs. */
+#define FILTER_PROBES_MAX 16
+
 struct filter {
     int processes; /* the map; -1: none */
     int next;      /* of FILTER_HANDS_ON: the array that leads to the other program; -1: none */
     int program;
     int probes; /* the same program, as the kernel wants it for uprobes */
+    int next_probe;
+    int links[FILTER_PROBES_MAX]; /* where it is put on them */
+    uint32_t link_count;
     struct filter_forks {
         int program, there; /* and where it runs: the kernel's tracepoint */
         int told;           /* a ring, readable when one of the processes has forked; -1: none */
@@ -22,23 +28,30 @@ struct filter {
     } forks;
 };
 
-#define FILTER_NONE ((struct filter){-1, -1, -1, -1, {-1, -1, -1, NULL, NULL}})
+#define FILTER_NONE                                                                                \
+    ((struct filter){.processes = -1,                                                              \
+                     .next = -1,                                                                   \
+                     .program = -1,                                                                \
+                     .probes = -1,                                                                 \
+                     .next_probe = -1,                                                             \
+                     .forks = {-1, -1, -1, NULL, NULL}})
 
 /* As many processes as may be in it at a time. */
 #define FILTER_PROCESSES_MAX 16384
 
 enum filter_kind {
     FILTER_PLAIN,
-    FILTER_FOR_PROBES, /* for uprobes, too */
-    FILTER_HANDS_ON,   /* what is kept another program may judge (filter_hand_on), which has the
-                          map's values for itself: filter_add puts 0 there, and thins nothing */
+    FILTER_FOR_PROBES = 1, /* for uprobes, too */
+    FILTER_HANDS_ON = 2,   /* what is kept other programs may judge (filter_hand_on), which have the
+                              map's values for themselves: filter_add puts 0 there, and thins
+                              nothing */
 };
 
 /*
  * Loads it, empty. Numbers of processes are those of our own PID namespace. 0 or a negative errno
  * without a message: -EPERM without CAP_BPF and CAP_PERFMON, or where the kernel is locked down.
  */
-int filter_load(struct filter *filter, enum filter_kind kind);
+int filter_load(struct filter *filter, unsigned kind); /* of enum filter_kind, together */
 void filter_close(struct filter *filter);
 
 /* The samples of this process are kept, one in so many by chance, 1: all; or no longer. 0 or a
@@ -56,14 +69,15 @@ int filter_tell_forks(struct filter *filter);
 /* It is readable no longer, until the next one. */
 void filter_forks_seen(const struct filter *filter);
 
-/* From now on this program of the same kind says what becomes of samples that are kept: its
- * descriptor may be closed, ours not. 0 or a negative errno. */
-int filter_hand_on(const struct filter *filter, int program);
+/* From now on this program of the same kind says what becomes of samples that are kept, and this
+ * one of those of uprobes: their descriptors may be closed, ours not. 0 or a negative errno. */
+int filter_hand_on(const struct filter *filter, int program, int probes);
 
 /* Puts it on an event. 0 or a negative errno. */
 int filter_apply(const struct filter *filter, int event);
 
-/* The same of a uprobe's, which must be one of ours: others' events on the uprobe go by it, too. */
-int filter_apply_to_probe(const struct filter *filter, int event);
+/* The same of a uprobe's, which must be one of ours: others' events on the uprobe go by it, too.
+ * cookie: for the program that it hands on to, which has 0 before Linux 5.15. */
+int filter_apply_to_probe(struct filter *filter, int event, uint64_t cookie);
 
 #endif

@@ -295,7 +295,8 @@ static void close_processor(struct turn_rings *rings)
 /* Where walks write, which lies in the ring of the samples. */
 static int add_walked(const struct walker *walker, uint32_t processor, struct turn_rings *rings)
 {
-    if (rings->walked_event > 0 || walker_program(walker) < 0) { /* it is not loaded yet */
+    if (rings->walked_event > 0 ||
+        walker_program(walker, WALK_OF_CLOCK) < 0) { /* it is not loaded yet */
         return 0;
     }
     struct perf_event_attr attr = {
@@ -352,7 +353,12 @@ static int add_event(struct sampler *sampler, uint32_t processor, struct turn_ri
     if (!err && event->follows) {
         return switches_output(sampler->switches, event->follows, processor, fd);
     }
-    return err || turn->filter.probes < 0 ? err : filter_apply_to_probe(&turn->filter, fd);
+    const union walk_cookie cookie = {.event = turn->events[at].has_copies ? (uint16_t)at : 0,
+                                      .type = (uint16_t)attr.config,
+                                      .arguments = event->arguments};
+    return err || turn->filter.probes < 0
+               ? err
+               : filter_apply_to_probe(&turn->filter, fd, turn->walker ? cookie.word : 0);
 }
 
 /* A ring of that processor that is of no thread, which could end: an event of ours that tells
@@ -527,6 +533,11 @@ static uint32_t count_following(const struct sampler_options *options)
     return count;
 }
 
+static bool has_probes(const struct sampler_options *options)
+{
+    return count_following(options) < options->event_count;
+}
+
 static int load_filter(struct sampler *sampler)
 {
     const struct sampler_options *options = sampler->options;
@@ -535,17 +546,14 @@ static int load_filter(struct sampler *sampler)
     turn->is_for_all = !options->processes;
     turn->one_in = options->by_thread;
     if (!turn->is_for_all && !options->by_thread) {
-        err = filter_load(&turn->filter, options->walker ? FILTER_HANDS_ON
-                                         : count_following(options) < options->event_count
-                                             ? FILTER_FOR_PROBES
-                                             : FILTER_PLAIN);
+        err = filter_load(&turn->filter, (options->walker ? FILTER_HANDS_ON : FILTER_PLAIN) |
+                                             (has_probes(options) ? FILTER_FOR_PROBES : 0U));
     }
     if (options->walker && err) {
         walker_lacks(options->walker, "that needs root, or CAP_BPF and CAP_PERFMON");
     } else if (options->walker) {
         turn->walker = options->walker;
         turn->compares = walker_compares(options->walker);
-        walker_filters(options->walker, turn->filter.processes);
     }
     turn->is_for_each = options->is_for_each;
     if (!err && !turn->is_for_each) {
@@ -562,6 +570,20 @@ static int load_filter(struct sampler *sampler)
         err = turn_sample_process(turn, (uint32_t)options->processes[i], true);
     }
     return err ? tell_failure("filter samples", err) : 0;
+}
+
+/* With who walks. */
+static void share_maps(const struct sampler *sampler)
+{
+    const struct switches *switches = sampler->switches;
+    struct walk_maps maps = {.processes = sampler->turn.filter.processes,
+                             .has_probes = has_probes(sampler->options)};
+    if (switches) {
+        maps.told = switches_map(switches, "told");
+        maps.blocked = switches_map(switches, "blocked");
+        maps.waking = switches_map(switches, "waking");
+    }
+    walker_shares(sampler->turn.walker, &maps);
 }
 
 /* The events, of which none samples. */
@@ -586,11 +608,15 @@ static int open_all(struct sampler *sampler)
     if (err) {
         return err;
     }
-    const char *lacks =
-        count_following(options) ? switches_new(turn->filter.processes, &sampler->switches) : NULL;
+    const char *lacks = count_following(options)
+                            ? switches_new(options, turn->filter.processes, &sampler->switches)
+                            : NULL;
     if (lacks) {
         error_message("failed to follow the scheduler: %s", lacks);
         return -ENOTSUP;
+    }
+    if (turn->walker) {
+        share_maps(sampler);
     }
     err = describe_events(sampler);
     err = err ? err : look_at_processors(sampler);
@@ -684,7 +710,7 @@ static void go_on_to_walk(struct sampler *sampler)
     if (walker_begins(turn->walker, turn->copied)) {
         turn_each_process(turn, notice, turn->walker);
     }
-    int program = sampler->walks ? -1 : walker_program(turn->walker);
+    int program = sampler->walks ? -1 : walker_program(turn->walker, WALK_OF_CLOCK);
     if (program < 0) {
         return;
     }
@@ -693,7 +719,12 @@ static void go_on_to_walk(struct sampler *sampler)
         struct turn_rings *rings = &sampler->processors[i];
         err = rings->samples.page ? add_walked(turn->walker, i, rings) : 0;
     }
-    err = err ? err : filter_hand_on(&turn->filter, program);
+    err =
+        err ? err
+            : filter_hand_on(&turn->filter, program, walker_program(turn->walker, WALK_OF_PROBES));
+    if (!err && sampler->switches) {
+        err = switches_hand_on(sampler->switches, walker_program(turn->walker, WALK_OF_SWITCHES));
+    }
     sampler->walks = true;
     if (err) {
         (void)tell_failure("walk stacks, which are copied", err);

@@ -10,6 +10,8 @@
 #ifndef JD_TOOL_SAMPLER_H
 #define JD_TOOL_SAMPLER_H
 
+#include "format/event_probe.h"
+
 #include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,6 +39,7 @@ struct sampler_event {
     const char *filter;  /* the kernel's, by the event's fields; NULL: none. Of the scheduler's
                             events it is for perf, and this for our sampler: */
     enum sampler_follows follows;
+    enum probe_arguments arguments; /* that a probe fetches */
 };
 
 #define SAMPLER_EVENTS_MAX 15

@@ -57,6 +57,21 @@ struct {
         __type(value, u32);                                                                        \
     } name SEC(".maps")
 
+/* By processor: what a program that walks stacks (walk/walk.bpf.c) is to write, and that program,
+ * as soon as there is one. The kernel runs no two of these at a time on a processor. */
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, u32);
+    __type(value, struct switches_told);
+} told SEC(".maps");
+struct {
+    __uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, u32);
+    __type(value, u32);
+} next SEC(".maps");
+
 /* By processor: the events that are written. */
 OUTPUT(blocked);
 OUTPUT(preempted); /* and who is back */
@@ -97,21 +112,35 @@ static __always_inline bool is_sampled(const struct switches_config *config, u64
     return pid && (config->is_for_all || bpf_map_lookup_elem(&processes, &pid));
 }
 
+/* Has it written by the program that walks stacks. Returns only where there is none. */
+static __always_inline void hand_on(void *ctx, u32 event, bool is_waking, const void *entry,
+                                    u32 size)
+{
+    const u32 zero = 0;
+    struct switches_told *t = bpf_map_lookup_elem(&told, &zero);
+    if (t) {
+        t->event = event;
+        t->is_waking = is_waking;
+        __builtin_memcpy(t->entry, entry, size);
+        bpf_tail_call(ctx, &next, 0);
+    }
+}
+
 SEC("tracepoint/sched/sched_switch")
-int on_switch(struct switched_entry *told)
+int on_switch(struct switched_entry *ctx)
 {
     const u32 zero = 0;
     const struct switches_config *config = bpf_map_lookup_elem(&configs, &zero);
-    u32 next = told->next_pid;
-    u32 prev = told->prev_pid;
-    const u64 *its = bpf_map_lookup_elem(&away, &next);
+    u32 next_pid = ctx->next_pid;
+    u32 prev = ctx->prev_pid;
+    const u64 *its = bpf_map_lookup_elem(&away, &next_pid);
     if (its) {
         struct switches_back back = {.tid = (u32)*its, .pid = *its >> 32};
-        bpf_map_delete_elem(&away, &next);
-        bpf_perf_event_output(told, &preempted, BPF_F_CURRENT_CPU, &back, sizeof back);
+        bpf_map_delete_elem(&away, &next_pid);
+        bpf_perf_event_output(ctx, &preempted, BPF_F_CURRENT_CPU, &back, sizeof back);
     }
     u64 ids = config ? running(config) : 0;
-    u64 state = told->prev_state;
+    u64 state = ctx->prev_state;
     bool is_blocked = state & 3; /* TASK_INTERRUPTIBLE, TASK_UNINTERRUPTIBLE */
     /* TASK_RUNNING; or TASK_REPORT_MAX, where the kernel itself was preempted. */
     bool is_preempted = state == 0 || state == 0x100;
@@ -121,57 +150,59 @@ int on_switch(struct switched_entry *told)
     }
     struct switched_entry entry = {
         .head = config->switched | (u64)prev << 32,
-        .prev_comm = {told->prev_comm[0], told->prev_comm[1]},
+        .prev_comm = {ctx->prev_comm[0], ctx->prev_comm[1]},
         .prev_pid = prev,
-        .prev_prio = told->prev_prio,
+        .prev_prio = ctx->prev_prio,
         .prev_state = state,
-        .next_comm = {told->next_comm[0], told->next_comm[1]},
-        .next_pid = next,
-        .next_prio = told->next_prio,
+        .next_comm = {ctx->next_comm[0], ctx->next_comm[1]},
+        .next_pid = next_pid,
+        .next_prio = ctx->next_prio,
     };
     if (is_blocked) {
-        bpf_perf_event_output(told, &blocked, BPF_F_CURRENT_CPU, &entry, sizeof entry);
+        hand_on(ctx, config->blocked_event, false, &entry, sizeof entry);
+        bpf_perf_event_output(ctx, &blocked, BPF_F_CURRENT_CPU, &entry, sizeof entry);
     } else {
-        bpf_perf_event_output(told, &preempted, BPF_F_CURRENT_CPU, &entry, sizeof entry);
+        bpf_perf_event_output(ctx, &preempted, BPF_F_CURRENT_CPU, &entry, sizeof entry);
     }
     return 1;
 }
 
-static __always_inline struct wake_entry entry_of(const struct wake_entry *told, u64 type)
+static __always_inline struct wake_entry entry_of(const struct wake_entry *ctx, u64 type)
 {
     return (struct wake_entry){
         .head = type | bpf_get_current_pid_tgid() << 32,
-        .comm = {told->comm[0], told->comm[1]},
-        .pid = told->pid,
-        .prio = told->prio,
-        .processor = *(const volatile u32 *)&told->processor,
+        .comm = {ctx->comm[0], ctx->comm[1]},
+        .pid = ctx->pid,
+        .prio = ctx->prio,
+        .processor = *(const volatile u32 *)&ctx->processor,
     };
 }
 
 SEC("tracepoint/sched/sched_waking")
-int on_waking(struct wake_entry *told)
+int on_waking(struct wake_entry *ctx)
 {
     const u32 zero = 0;
     const struct switches_config *config = bpf_map_lookup_elem(&configs, &zero);
     if (config && is_sampled(config, running(config))) {
-        struct wake_entry entry = entry_of(told, config->waking);
-        bpf_perf_event_output(told, &waking, BPF_F_CURRENT_CPU, &entry, sizeof entry);
+        struct wake_entry entry = entry_of(ctx, config->waking);
+        hand_on(ctx, config->waking_event, true, &entry, sizeof entry);
+        bpf_perf_event_output(ctx, &waking, BPF_F_CURRENT_CPU, &entry, sizeof entry);
     }
     return 1;
 }
 
 /* Of who is woken its number in our PID namespace is told, by which readers know it. */
 SEC("tracepoint/sched/sched_wakeup")
-int on_wakeup(struct wake_entry *told)
+int on_wakeup(struct wake_entry *ctx)
 {
     const u32 zero = 0;
     const struct switches_config *config = bpf_map_lookup_elem(&configs, &zero);
-    u32 thread = told->pid;
+    u32 thread = ctx->pid;
     const u64 *its = bpf_map_lookup_elem(&away, &thread);
     if (config && its) {
-        struct wake_entry entry = entry_of(told, config->woken);
+        struct wake_entry entry = entry_of(ctx, config->woken);
         entry.pid = (u32)*its;
-        bpf_perf_event_output(told, &woken, BPF_F_CURRENT_CPU, &entry, sizeof entry);
+        bpf_perf_event_output(ctx, &woken, BPF_F_CURRENT_CPU, &entry, sizeof entry);
     }
     return 1;
 }

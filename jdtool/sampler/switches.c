@@ -49,24 +49,40 @@ static int run_at(struct switches *switches, uint32_t which, int64_t id)
     return ioctl(event, PERF_EVENT_IOC_SET_BPF, program) == 0 ? 0 : -errno;
 }
 
-static int configure(const struct switches *switches, const int64_t ids[TRACEPOINTS],
-                     bool is_for_all)
+int switches_map(const struct switches *switches, const char *name)
+{
+    return bpf.map_fd(bpf.find_map(switches->object, name));
+}
+
+/* Among the sampler's events, of which the clock is number 0; 0: there is none. */
+static uint16_t number_of(const struct sampler_options *options, enum sampler_follows what)
+{
+    uint16_t at = 0;
+    while (at < options->event_count && options->events[at].follows != what) {
+        at++;
+    }
+    return at < options->event_count ? at + 1 : 0;
+}
+
+static int configure(const struct switches *switches, const struct sampler_options *options,
+                     const int64_t ids[TRACEPOINTS], bool is_for_all)
 {
     const uint32_t zero = 0;
     struct stat namespace;
     struct switches_config config = {.is_for_all = is_for_all,
                                      .switched = (uint16_t)ids[0],
                                      .waking = (uint16_t)ids[1],
-                                     .woken = (uint16_t)ids[2]};
+                                     .woken = (uint16_t)ids[2],
+                                     .blocked_event = number_of(options, FOLLOWS_BLOCKED),
+                                     .waking_event = number_of(options, FOLLOWS_WAKING)};
     if (stat("/proc/self/ns/pid", &namespace) == 0 && namespace.st_ino != FIRST_PID_NAMESPACE) {
         config.namespace_device = namespace.st_dev;
         config.namespace_inode = namespace.st_ino;
     }
-    return bpf.update(bpf.map_fd(bpf.find_map(switches->object, "configs")), &zero, &config,
-                      BPF_ANY);
+    return bpf.update(switches_map(switches, "configs"), &zero, &config, BPF_ANY);
 }
 
-static int start(struct switches *switches, int processes)
+static int start(struct switches *switches, const struct sampler_options *options, int processes)
 {
     int64_t ids[TRACEPOINTS];
     int err = 0;
@@ -78,14 +94,15 @@ static int start(struct switches *switches, int processes)
         err = bpf.reuse_fd(bpf.find_map(switches->object, "processes"), processes);
     }
     err = err ? err : bpf.load(switches->object);
-    err = err ? err : configure(switches, ids, processes < 0);
+    err = err ? err : configure(switches, options, ids, processes < 0);
     for (uint32_t i = 0; i < TRACEPOINTS && !err; i++) {
         err = run_at(switches, i, ids[i]);
     }
     return err;
 }
 
-const char *switches_new(int processes, struct switches **out)
+const char *switches_new(const struct sampler_options *options, int processes,
+                         struct switches **out)
 {
     const struct bpf_object_open_opts name = {.sz = sizeof name, .object_name = "jdperf_switch"};
     const char *lacks = libbpf_load();
@@ -102,7 +119,7 @@ const char *switches_new(int processes, struct switches **out)
         free(switches);
         return "there is no memory";
     }
-    int err = start(switches, processes);
+    int err = start(switches, options, processes);
     if (err) {
         switches_free(switches);
         return err == -EPERM || err == -EACCES
@@ -124,6 +141,12 @@ void switches_free(struct switches *switches)
     }
 }
 
+int switches_hand_on(const struct switches *switches, int program)
+{
+    const uint32_t zero = 0;
+    return bpf.update(switches_map(switches, "next"), &zero, &program, BPF_ANY);
+}
+
 int switches_output(const struct switches *switches, enum sampler_follows what, uint32_t processor,
                     int event)
 {
@@ -131,14 +154,15 @@ int switches_output(const struct switches *switches, enum sampler_follows what, 
                                           [FOLLOWS_PREEMPTED] = "preempted",
                                           [FOLLOWS_WAKING] = "waking",
                                           [FOLLOWS_WOKEN] = "woken"};
-    return bpf.update(bpf.map_fd(bpf.find_map(switches->object, outputs[what])), &processor, &event,
-                      BPF_ANY);
+    return bpf.update(switches_map(switches, outputs[what]), &processor, &event, BPF_ANY);
 }
 
 #else
 
-const char *switches_new(int processes, struct switches **out)
+const char *switches_new(const struct sampler_options *options, int processes,
+                         struct switches **out)
 {
+    (void)options;
     (void)processes;
     *out = NULL;
     return "jdtool was built without clang or libbpf's headers";
@@ -147,6 +171,20 @@ const char *switches_new(int processes, struct switches **out)
 void switches_free(struct switches *switches)
 {
     (void)switches;
+}
+
+int switches_map(const struct switches *switches, const char *name)
+{
+    (void)switches;
+    (void)name;
+    return -ENOSYS;
+}
+
+int switches_hand_on(const struct switches *switches, int program)
+{
+    (void)switches;
+    (void)program;
+    return -ENOSYS;
 }
 
 int switches_output(const struct switches *switches, enum sampler_follows what, uint32_t processor,

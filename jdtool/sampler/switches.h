@@ -11,12 +11,19 @@
 struct switches;
 
 /*
- * Loads it, with the numbers of processes from that map of struct filter; -1: all processes are
- * followed. Nothing is written before its events are given and enabled. NULL, or why it cannot be
- * had, in words.
+ * Loads it for the events of these options, with the numbers of processes from that map of struct
+ * filter; -1: all processes are followed. Nothing is written before its events are given and
+ * enabled. NULL, or why it cannot be had, in words.
  */
-const char *switches_new(int processes, struct switches **out);
+const char *switches_new(const struct sampler_options *options, int processes,
+                         struct switches **out);
 void switches_free(struct switches *switches); /* NULL is fine */
+
+/* The map of that name, which a program that walks stacks has as well (walk/program.h). */
+int switches_map(const struct switches *switches, const char *name);
+
+/* From now on that program writes what has stacks. 0 or a negative errno. */
+int switches_hand_on(const struct switches *switches, int program);
 
 /* What is told of that on that processor is written into this event, a PERF_COUNT_SW_BPF_OUTPUT. 0
  * or a negative errno. */

@@ -8,6 +8,16 @@ struct switches_config {
     __u64 namespace_device, namespace_inode; /* of PIDs; 0: the first */
     __u32 is_for_all;                        /* all processes, whatever `processes` has */
     __u16 switched, waking, woken;           /* the numbers of the tracepoints */
+    __u16 blocked_event, waking_event;       /* of the sampler's that tell these */
+};
+
+#define SWITCHES_ENTRY_WORDS 8
+
+/* What is told next on a processor, whose stack may be walked before (walk/walk.bpf.c). */
+struct switches_told {
+    __u32 event; /* of the sampler's */
+    __u32 is_waking;
+    __u64 entry[SWITCHES_ENTRY_WORDS]; /* that of a wake-up is shorter */
 };
 
 /* Written like an entry of a tracepoint of the number 0, which none has: a thread that was switched

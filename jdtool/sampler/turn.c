@@ -337,17 +337,17 @@ static bool is_wanted(const struct turn *turn, uint64_t ids, uint64_t time)
 
 /*
  * The call chain of a record that is made anew, from CHAIN_AT on: the one that it had up to `chain`
- * words, and what was walked at the same interrupt behind it. Returns where it ends, or 0: there is
- * nothing to be compared, or no room.
+ * words, and what was walked at the same interrupt behind it. `rest` bytes follow, in what was
+ * given the registers at `registers`. Returns where it ends, or 0: there is nothing to be compared,
+ * or no room.
  */
 static uint64_t put_compared(struct turn *turn, const struct ring *ring, uint64_t at,
-                             uint64_t chain, uint64_t rest)
+                             uint64_t chain, uint64_t registers, uint64_t rest)
 {
     uint32_t tid = (uint32_t)(ring_u64(ring, at + TID_AT) >> 32);
     uint64_t count = chain + 1 + turn->compared.count;
     uint64_t end = CHAIN_AT + 8 + 8 * count;
     /* The copy that belongs to it may be lost, and this be a later one. */
-    uint64_t registers = CHAIN_AT + 8 + 8 * chain;
     bool is_its =
         turn->compared.ring == ring && turn->compared.tid == tid && turn->compared.count > 0 &&
         turn->compared.chain[0] == ring_u64(ring, at + registers + 8 + UINT64_C(8) * CODE_POINTER);
@@ -425,12 +425,12 @@ static void take_sample(struct turn *turn, const struct ring *ring, uint64_t at,
     }
     /* The record, with a smaller copy and what is valid of that. */
     uint8_t *record = turn->record;
-    ring_copy(ring, at, record, registers);
-    uint64_t moved =
-        event->has_raw ? 0 : put_compared(turn, ring, at, chain, stack - registers + 16 + kept);
-    moved = moved ? moved : registers;
-    ring_copy(ring, at + registers, record + moved, stack - registers + 8 + kept);
-    stack += moved - registers;
+    uint64_t behind = CHAIN_AT + 8 + 8 * chain;
+    ring_copy(ring, at, record, behind);
+    uint64_t moved = put_compared(turn, ring, at, chain, registers, stack - behind + 16 + kept);
+    moved = moved ? moved : behind;
+    ring_copy(ring, at + behind, record + moved, stack - behind + 8 + kept);
+    stack += moved - behind;
     struct perf_event_header cut = *header;
     cut.size = (uint16_t)(stack + 16 + kept);
     memcpy(record, &cut, sizeof cut);
@@ -464,12 +464,15 @@ static void keep_compared(struct turn *turn, const struct ring *ring, uint32_t t
 static void put_walked(struct turn *turn, const uint8_t *bytes, const struct walked *walked)
 {
     struct walked_head head = walked->head;
+    const struct turn_event *event = &turn->events[head.event];
+    const uint8_t *raw = bytes + sizeof head;
     uint64_t kernel[WALKED_KERNEL_MAX + 1] = {PERF_CONTEXT_KERNEL};
-    size_t kernel_size = (size_t)8 * head.kernel;
-    memcpy(kernel + 1, bytes + sizeof head, kernel_size);
+    memcpy(kernel + 1, raw + head.raw, (size_t)8 * head.kernel);
     uint64_t chain = head.kernel ? UINT64_C(1) + head.kernel : 0;
+    const uint32_t raw_size = head.raw;
+    size_t told = event->has_raw ? sizeof raw_size + raw_size : 0;
     size_t words_size = (size_t)4 * head.words;
-    head.kernel = 0;
+    head.kernel = head.raw = head.event = 0;
     uint64_t valid = sizeof head + words_size;
     uint64_t kept = (valid + 7) & ~UINT64_C(7);
     bool in_kernel = head.flags & WALKED_IN_KERNEL;
@@ -479,10 +482,10 @@ static void put_walked(struct turn *turn, const uint8_t *bytes, const struct wal
     const struct perf_event_header header = {
         .type = PERF_RECORD_SAMPLE,
         .misc = in_kernel ? PERF_RECORD_MISC_KERNEL : PERF_RECORD_MISC_USER,
-        .size = (uint16_t)(CHAIN_AT + 8 + 8 * chain + 8 + 8 + kept + 8),
+        .size = (uint16_t)(CHAIN_AT + 8 + 8 * chain + told + 8 + 8 + kept + 8),
     };
-    uint64_t first[7] = {
-        turn->events->id, chain ? kernel[1] : frame.pc, 0, 0, 0, head.period, chain};
+    uint64_t first[7] = {event->id, chain ? kernel[1] : frame.pc,  0,    0,
+                         0,         head.period ? head.period : 1, chain};
     memcpy(&first[2], turn->walked + WALKED_TID_AT, 8);
     memcpy(&first[3], turn->walked + WALKED_TIME_AT, 8);
     memcpy(&first[4], turn->walked + WALKED_CPU_AT, 8);
@@ -493,13 +496,27 @@ static void put_walked(struct turn *turn, const uint8_t *bytes, const struct wal
     to += sizeof header + sizeof first;
     memcpy(to, kernel, 8 * chain);
     to += 8 * chain;
+    if (told) {
+        memcpy(to, &raw_size, sizeof raw_size);
+        memcpy(to + sizeof raw_size, raw, raw_size);
+        to += told;
+    }
     memcpy(to, user, sizeof user);
     to += sizeof user;
     memset(to + kept - 8, 0, 8);
     memcpy(to, &head, sizeof head);
-    memcpy(to + sizeof head, bytes + sizeof head + kernel_size, words_size);
+    memcpy(to + sizeof head, walked->words, words_size);
     memcpy(to + kept, &valid, sizeof valid);
     perf_pipe_put(&turn->pipe, turn->record, header.size);
+}
+
+/* Whether what the event tells is there, and stands as in a sample: whole words with its size. */
+static bool is_as_told(const struct turn *turn, const struct walked_head *head)
+{
+    const struct turn_event *event =
+        head->event < turn->event_count ? &turn->events[head->event] : NULL;
+    return event && event->has_copies &&
+           (event->has_raw ? head->raw % 8 == 4 && head->raw <= WALKED_RAW_MAX : !head->raw);
 }
 
 static void take_walked(struct turn *turn, const struct ring *ring, uint64_t at,
@@ -513,7 +530,8 @@ static void take_walked(struct turn *turn, const struct ring *ring, uint64_t at,
     ring_copy(ring, at, turn->walked, header->size);
     const uint8_t *bytes = turn->walked + WALKED_AT;
     if (!walked_begin(bytes, header->size - (size_t)WALKED_AT, &walked) ||
-        walked.head.kernel > WALKED_KERNEL_MAX || walked.head.words > WALKED_WORDS_MAX) {
+        walked.head.kernel > WALKED_KERNEL_MAX || walked.head.words > WALKED_WORDS_MAX ||
+        !is_as_told(turn, &walked.head)) {
         return; /* the program does not write such */
     }
     if (turn->compares) {

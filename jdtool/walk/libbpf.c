@@ -20,6 +20,7 @@ const char *libbpf_load(void)
         {"bpf_object__find_map_by_name", &bpf.find_map},
         {"bpf_object__find_program_by_name", &bpf.find_program},
         {"bpf_program__fd", &bpf.program_fd},
+        {"bpf_program__set_autoload", &bpf.set_autoload},
         {"bpf_map__fd", &bpf.map_fd},
         {"bpf_map__max_entries", &bpf.max_entries},
         {"bpf_map__set_max_entries", &bpf.set_max_entries},

@@ -13,6 +13,7 @@ struct libbpf {
     __typeof__(bpf_object__find_map_by_name) *find_map;
     __typeof__(bpf_object__find_program_by_name) *find_program;
     __typeof__(bpf_program__fd) *program_fd;
+    __typeof__(bpf_program__set_autoload) *set_autoload;
     __typeof__(bpf_map__fd) *map_fd;
     __typeof__(bpf_map__max_entries) *max_entries;
     __typeof__(bpf_map__set_max_entries) *set_max_entries;

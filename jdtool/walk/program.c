@@ -15,6 +15,9 @@
 
 LIBBPF_OBJECT(jd_walk_object, JD_BPF_OBJECT);
 
+static const char *const names[WALK_PROGRAMS] = {
+    [WALK_OF_CLOCK] = "sample", [WALK_OF_PROBES] = "probe", [WALK_OF_SWITCHES] = "switched"};
+
 static int map_fd(const struct walk_program *program, const char *name)
 {
     return bpf.map_fd(bpf.find_map(program->object, name));
@@ -57,10 +60,16 @@ static void say_whose_numbers(struct walk_config *config)
     }
 }
 
+static struct bpf_map *find(const struct walk_program *program, const char *name)
+{
+    return bpf.find_map(program->object, name);
+}
+
 /* False: the object has no such tables. */
-static bool set_room(const struct walk_program *program)
+static bool set_room(const struct walk_program *program, uint32_t processors, bool has_probes)
 {
     const struct walk_room *room = &program->room;
+    const uint32_t probes = has_probes ? processors * WALK_PROBE_ROOMS : 0;
     const struct {
         const char *name;
         uint32_t count;
@@ -68,20 +77,36 @@ static bool set_room(const struct walk_program *program)
                   {"blobs", room->blobs},
                   {"rows", room->rows},
                   {"jvms", room->jvms},
+                  {"scratches", processors + probes},
+                  {"rooms", probes ? probes : 1},
                   {"mappings", room->jvms * 2 * WALK_MAPPINGS}};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
-        if (bpf.set_max_entries(bpf.find_map(program->object, tables[i].name), tables[i].count)) {
+        if (bpf.set_max_entries(find(program, tables[i].name), tables[i].count)) {
             return false;
         }
     }
     return true;
 }
 
+/* Its programs for what is recorded, and what they have of the sampler's. */
+static bool choose(const struct walk_program *program, const struct walk_maps *maps)
+{
+    const bool has_switches = maps->told > 0;
+    return !bpf.set_autoload(bpf.find_program(program->object, names[WALK_OF_PROBES]),
+                             maps->has_probes) &&
+           !bpf.set_autoload(bpf.find_program(program->object, names[WALK_OF_SWITCHES]),
+                             has_switches) &&
+           !bpf.reuse_fd(find(program, "processes"), maps->processes) &&
+           (!has_switches || (!bpf.reuse_fd(find(program, "told"), maps->told) &&
+                              !bpf.reuse_fd(find(program, "blocked"), maps->blocked) &&
+                              !bpf.reuse_fd(find(program, "waking"), maps->waking)));
+}
+
 const char *walk_program_load(struct walk_program *program, const struct walk_room *room,
-                              int processes)
+                              const struct walk_maps *maps)
 {
     const struct bpf_object_open_opts name = {.sz = sizeof name, .object_name = "jdperf_walk"};
-    *program = (struct walk_program){.program = -1, .room = *room};
+    *program = (struct walk_program){.programs = {-1, -1, -1}, .room = *room};
     const char *lacks = libbpf_load();
     if (lacks) {
         return lacks;
@@ -89,9 +114,8 @@ const char *walk_program_load(struct walk_program *program, const struct walk_ro
     program->object =
         bpf.open_mem(jd_walk_object, (size_t)(jd_walk_object_end - jd_walk_object), &name);
     int processors = bpf.processors();
-    if (!program->object || processors <= 0 || !set_room(program) ||
-        bpf.set_max_entries(bpf.find_map(program->object, "scratches"), (uint32_t)processors) ||
-        bpf.reuse_fd(bpf.find_map(program->object, "processes"), processes)) {
+    if (!program->object || processors <= 0 ||
+        !set_room(program, (uint32_t)processors, maps->has_probes) || !choose(program, maps)) {
         walk_program_close(program);
         return "there is no memory";
     }
@@ -105,8 +129,11 @@ const char *walk_program_load(struct walk_program *program, const struct walk_ro
         walk_program_close(program);
         return "there is no memory";
     }
-    program->program = bpf.program_fd(bpf.find_program(program->object, "sample"));
-    program->processes = processes;
+    for (int i = 0; i < WALK_PROGRAMS; i++) {
+        program->programs[i] = bpf.program_fd(bpf.find_program(program->object, names[i]));
+    }
+    program->processes = maps->processes;
+    program->config->processors = (uint32_t)processors;
     program->output = map_fd(program, "output");
     program->ends = map_fd(program, "ends");
     say_whose_numbers(program->config);
@@ -134,7 +161,7 @@ void walk_program_close(struct walk_program *program)
         unmap(program, "configs", program->config);
         bpf.close(program->object);
     }
-    *program = (struct walk_program){.program = -1};
+    *program = (struct walk_program){.programs = {-1, -1, -1}};
 }
 
 int walk_program_output(const struct walk_program *program, uint32_t processor, int event)
@@ -164,11 +191,11 @@ void walk_program_ends(const struct walk_program *program, uint64_t ends[WALKED_
 #else
 
 const char *walk_program_load(struct walk_program *program, const struct walk_room *room,
-                              int processes)
+                              const struct walk_maps *maps)
 {
     (void)room;
-    (void)processes;
-    *program = (struct walk_program){.program = -1};
+    (void)maps;
+    *program = (struct walk_program){.programs = {-1, -1, -1}};
     return "jdtool was built without clang or libbpf's headers, or for another processor";
 }
 

@@ -8,6 +8,7 @@
 #include "jdtool/perf/walked.h"
 #include "jdtool/walk/shared.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct bpf_object;
@@ -17,11 +18,22 @@ struct walk_room {
     uint32_t jvms, pages, blobs, rows;
 };
 
+/* What is sampled, and so walked: each has a program of its own kind. */
+enum walk_of { WALK_OF_CLOCK, WALK_OF_PROBES, WALK_OF_SWITCHES, WALK_PROGRAMS };
+
+/* The sampler's maps, which its programs have, too. */
+struct walk_maps {
+    int processes;             /* the filter's: pid -> enum walk_process */
+    bool has_probes;           /* uprobes are recorded */
+    int told, blocked, waking; /* of who follows the scheduler (sampler/switches.bpf.c); 0: nobody
+                                  does */
+};
+
 struct walk_program {
     struct bpf_object *object;
     struct walk_room room;
-    int program;
-    int processes; /* the filter's map: pid -> enum walk_process */
+    int programs[WALK_PROGRAMS]; /* negative: there is none */
+    int processes;
     int output;
     int ends;
     struct walk_page *pages;
@@ -37,7 +49,7 @@ struct walk_program {
 /* Loads it, with all tables empty, for the processes in that map of the filter's. NULL, or why it
  * cannot be had, in words. */
 const char *walk_program_load(struct walk_program *program, const struct walk_room *room,
-                              int processes);
+                              const struct walk_maps *maps);
 void walk_program_close(struct walk_program *program); /* one that is not loaded is fine */
 
 /* What is walked on that processor is written into this event, a PERF_COUNT_SW_BPF_OUTPUT. 0 or a

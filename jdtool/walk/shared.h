@@ -158,6 +158,24 @@ struct walk_config {
     __u64 namespace_device, namespace_inode; /* of PIDs; 0: the first */
     __u32 depth;                             /* frames that a walk may have */
     __u32 compares;                          /* each stack that was walked is copied as well */
+    __u32 processors;
+    __u32 unused;
+};
+
+/* ---- Probes ---- */
+
+/* Walks that may be under way on a processor beside an interrupt's: who passes a uprobe can lose
+ * his processor while he is walked. */
+#define WALK_PROBE_ROOMS 2
+
+/* What a uprobe's program is told of it, as its cookie. */
+union walk_cookie {
+    __u64 word;
+    struct {
+        __u16 event;     /* of the sampler's; 0: its stacks are not wanted */
+        __u16 type;      /* of the tracepoint */
+        __u32 arguments; /* enum probe_arguments */
+    };
 };
 
 #endif

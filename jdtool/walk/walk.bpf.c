@@ -1,13 +1,16 @@
 /*
  * Walks a whole stack in the interrupt, by the tables of shared.h: what unwind/unwind.c does
  * with a copy of the stack, with the same rows, on the stack itself. Runs on the event that
- * samples, called by the filter (sampler/filter.h), whose map it has: 0 drops the sample, 1 has the
- * kernel write it, with its copy of the stack.
+ * samples and on the recording's uprobes, called by the filter (sampler/filter.h), whose map it
+ * has: 0 drops the sample, 1 has the kernel write it, with its copy of the stack.
  *
  *     not among `processes`   0
  *     WALK_COPY               1
  *     a JVM                   walked; to its root: written as struct walked_head, 0
  *                             in doubt: 1, and jdtool unwinds the copy
+ *
+ * What the scheduler tells comes from the program that follows it (sampler/switches.bpf.c), and is
+ * written here either way.
  *
  * HotSpot makes code and throws it away at any moment, and the tables come to know of it later. So
  * each method's row is believed only if the block of the code cache still holds the compilation
@@ -27,12 +30,15 @@
 
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
+#include <linux/errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include <bpf/bpf_helpers.h>
 
+#include "format/event_probe.h"
 #include "jdtool/perf/walked.h"
+#include "jdtool/sampler/switches_shared.h"
 #include "jdtool/unwind/frames.h"
 #include "jdtool/walk/shared.h"
 
@@ -53,10 +59,12 @@ char LICENSE[] SEC("license") = "GPL";
 #ifdef __TARGET_ARCH_arm64
 typedef struct user_pt_regs registers;
 enum { FP_REG = 29, LR_REG = 30, SP_REG = 31, REGS = 32, BCP_REG = 22, METHOD_REG = 12 };
+enum { ARGUMENT_0, ARGUMENT_1, ARGUMENT_2, ARGUMENT_3, ARGUMENT_4 };
 #define BCP_BELOW 0x48
 #else
 typedef struct pt_regs registers;
 enum { FP_REG = 6, SP_REG = 7, REGS = 16, BCP_REG = 13, METHOD_REG = 3 };
+enum { ARGUMENT_0 = 5, ARGUMENT_1 = 4, ARGUMENT_2 = 1, ARGUMENT_3 = 2, ARGUMENT_4 = 8 };
 #define BCP_BELOW 0x40
 #endif
 #define METHOD_BELOW 0x18
@@ -89,12 +97,25 @@ struct {
     __type(value, u32);
 } processes SEC(".maps");
 
+#define OUTPUT(name)                                                                               \
+    struct {                                                                                       \
+        __uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);                                               \
+        __type(key, u32);                                                                          \
+        __type(value, u32);                                                                        \
+    } name SEC(".maps")
+
 /* By processor: the event that what was walked is written into. */
+OUTPUT(output);
+
+/* Those of the program that follows the scheduler. */
+OUTPUT(blocked);
+OUTPUT(waking);
 struct {
-    __uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
     __type(key, u32);
-    __type(value, u32);
-} output SEC(".maps");
+    __type(value, struct switches_told);
+} told SEC(".maps");
 
 /* How walks ended, by enum walked_end; behind that the bytes that they wrote. */
 struct {
@@ -140,7 +161,10 @@ struct scratch {
     u64 regs[REGS];
 };
 
-/* By processor; a value of a map that is per processor may have 32 KB only. */
+/* By processor; behind these WALK_PROBE_ROOMS times as many for uprobes. While the program is on an
+ * event or a tracepoint the kernel runs no other such on that processor (bpf_prog_active), but in a
+ * uprobe's there can be an interrupt or another thread. A value of a map that is per processor may
+ * have 32 KB only. */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(max_entries, 1);
@@ -148,6 +172,15 @@ struct {
     __type(value, struct scratch);
 } scratches SEC(".maps");
 
+/* Those for uprobes that are in use: only one of two threads can add it. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1);
+    __type(key, u32);
+    __type(value, u32);
+} rooms SEC(".maps");
+
+/* cpu: the number of the walk's, in all that follows. */
 #define SCRATCH                                                                                    \
     struct scratch *s = bpf_map_lookup_elem(&scratches, &cpu);                                     \
     if (!s) {                                                                                      \
@@ -1068,15 +1101,27 @@ static __always_inline u32 process_of(const struct walk_config *c)
     return ids.tgid;
 }
 
-/* Kernel addresses, in front of all. False: they cannot be had. */
-static __always_inline bool take_kernel(struct bpf_perf_event_data *ctx, struct scratch *s)
+/* Kernel addresses, behind so many words of what the event tells. False: they cannot be had. */
+static __always_inline bool take_kernel(void *ctx, struct scratch *s, u32 behind)
 {
-    long size = bpf_get_stack(ctx, s->words, WALKED_KERNEL_MAX * 8, 0);
+    long size = bpf_get_stack(ctx, s->words + behind, WALKED_KERNEL_MAX * 8, 0);
     if (size < 0 || size > WALKED_KERNEL_MAX * 8) {
         return false;
     }
     s->head.kernel = (u16)((u32)size >> 3); /* signed numbers are not divided */
-    s->walk.n = (u32)size >> 2;
+    s->walk.n = behind + ((u32)size >> 2);
+    return true;
+}
+
+/* The same, and the registers with which the thread has entered the kernel. */
+static __always_inline bool take_entry(void *ctx, struct scratch *s, u32 behind)
+{
+    registers *user = (registers *)bpf_task_pt_regs(bpf_get_current_task_btf());
+    if (!user || !take_kernel(ctx, s, behind)) {
+        return false;
+    }
+    take_registers(s, user);
+    s->head.flags = WALKED_IN_KERNEL;
     return true;
 }
 
@@ -1088,12 +1133,53 @@ static __always_inline void count(u32 end, u64 by)
     }
 }
 
+static __always_inline struct walk_config *config(void)
+{
+    u32 zero = 0;
+    return bpf_map_lookup_elem(&configs, &zero);
+}
+
+/* value: of its process. What is walked is not said yet. */
+static __always_inline void begin(struct scratch *s, const struct walk_config *c, u32 value)
+{
+    struct walk *w = &s->walk;
+    __builtin_memset(w, 0, sizeof *w);
+    __builtin_memset(&s->head, 0, sizeof s->head);
+    w->jvm = value - WALK_FIRST_JVM;
+    w->depth = c->depth;
+    w->fp_known = true;
+    w->end = WALKED_CUT;
+}
+
+/* Returns the bytes that are to be written, from s on; 0: it is in doubt. */
+static __always_inline u64 walk(u32 cpu, struct scratch *s)
+{
+    struct walk *w = &s->walk;
+    bpf_loop(WALKED_WORDS_MAX, step, &cpu, 0);
+    count(w->end, 1);
+    if (w->end > WALKED_CUT) {
+        if (w->assumed) {
+            want(w->assumed);
+        }
+        return 0;
+    }
+    s->head.magic = WALKED_MAGIC;
+    s->head.words = (u16)(w->n - 2 * s->head.kernel - s->head.raw / 4);
+    s->head.frames = (u16)w->frames;
+    s->head.end = w->end;
+    u64 size = sizeof s->head + 4 * (u64)w->n;
+    if (size > sizeof s->head + 4 * WALKED_WORDS_MAX) {
+        return 0;
+    }
+    count(WALKED_ENDS, size);
+    return size;
+}
+
 SEC("perf_event")
 int sample(struct bpf_perf_event_data *ctx)
 {
-    u32 zero = 0;
     u32 cpu = bpf_get_smp_processor_id();
-    struct walk_config *c = bpf_map_lookup_elem(&configs, &zero);
+    struct walk_config *c = config();
     if (!c) {
         return 1;
     }
@@ -1106,42 +1192,154 @@ int sample(struct bpf_perf_event_data *ctx)
     if (*is < WALK_FIRST_JVM || !s) {
         return 1;
     }
-    struct walk *w = &s->walk;
-    __builtin_memset(w, 0, sizeof *w);
-    __builtin_memset(&s->head, 0, sizeof s->head);
-    w->jvm = *is - WALK_FIRST_JVM;
-    w->depth = c->depth;
-    w->fp_known = true;
-    w->end = WALKED_CUT;
+    begin(s, c, *is);
     if (is_in_user_mode(&ctx->regs)) {
         take_registers(s, &ctx->regs);
         asm volatile("r0 = 1" ::: "r0"); /* or clang has one copy for both kinds of pointer */
-    } else {
-        registers *user = (registers *)bpf_task_pt_regs(bpf_get_current_task_btf());
-        if (!user || !take_kernel(ctx, s)) {
-            return 1;
-        }
-        take_registers(s, user);
-        s->head.flags = WALKED_IN_KERNEL;
-    }
-    bpf_loop(WALKED_WORDS_MAX, step, &cpu, 0);
-    count(w->end, 1);
-    if (w->end > WALKED_CUT) {
-        if (w->assumed) {
-            want(w->assumed);
-        }
+    } else if (!take_entry(ctx, s, 0)) {
         return 1;
     }
-    s->head.magic = WALKED_MAGIC;
-    s->head.words = (u16)(w->n - 2 * s->head.kernel);
-    s->head.frames = (u16)w->frames;
-    s->head.end = w->end;
+    u64 size = walk(cpu, s);
+    if (!size) {
+        return 1;
+    }
     s->head.period = ctx->sample_period;
-    u64 size = sizeof s->head + 4 * (u64)w->n;
-    if (size > sizeof s->head + 4 * WALKED_WORDS_MAX) {
-        return 1;
-    }
-    count(WALKED_ENDS, size);
     bpf_perf_event_output(ctx, &output, BPF_F_CURRENT_CPU, s, size);
     return c->compares ? 1 : 0;
+}
+
+/* ---- What tells of something ---- */
+
+/* False: the processor has not got its event yet. What a ring has no room for is counted there. */
+static __always_inline bool put_out(void *ctx, struct scratch *s, u64 size)
+{
+    long err = bpf_perf_event_output(ctx, &output, BPF_F_CURRENT_CPU, s, size);
+    return err == 0 || err == -ENOSPC;
+}
+
+/* ---- Of uprobes ---- */
+
+/* Behind a struct event_probe_raw there is an allocation's `far`, and then the name. */
+#define NAME_AT  44
+#define NAME_MAX 256
+
+/* What the kernel tells of a uprobe, as it would; of all registers are taken. False: it has no
+ * room.
+ */
+static __always_inline bool tell_probe(struct scratch *s, union walk_cookie probe)
+{
+    struct event_probe_raw *raw = (struct event_probe_raw *)s->words;
+    u32 size = __builtin_offsetof(struct event_probe_raw, value);
+    __builtin_memset(raw, 0, NAME_AT + NAME_MAX);
+    raw->type = probe.type;
+    raw->pid = (s32)bpf_get_current_pid_tgid();
+    raw->ip = s->walk.pc;
+    if (probe.arguments == PROBE_DEOPT) {
+        raw->value = (u32)s->regs[ARGUMENT_1];
+        size = sizeof(struct deopt_probe_raw);
+    } else if (probe.arguments != PROBE_NOTHING) {
+        raw->value = s->regs[ARGUMENT_0];
+        raw->base = s->regs[ARGUMENT_1];
+        raw->scale = (u32)s->regs[ARGUMENT_2];
+        s->words[NAME_AT / 4 - 1] = probe.arguments == PROBE_ALLOC ? (u32)s->regs[ARGUMENT_4] : 0;
+        long length = bpf_probe_read_user_str((char *)s->words + NAME_AT, NAME_MAX,
+                                              (void *)s->regs[ARGUMENT_3]);
+        if (length < 0 || length >= NAME_MAX) {
+            return false;
+        }
+        raw->name = NAME_AT | (u32)length << 16;
+        size = NAME_AT + (u32)length;
+    }
+    size = ((size + 4 + 7) & ~7u) - 4; /* as a sample has it, behind its size */
+    s->head.raw = (u16)size;
+    s->walk.n = size / 4;
+    return true;
+}
+
+/* One of the processor's for uprobes; 0: all are in use. */
+static __always_inline u32 take_room(const struct walk_config *c)
+{
+    u32 room = bpf_get_smp_processor_id();
+    for (int i = 0; i < WALK_PROBE_ROOMS; i++) {
+        room += c->processors;
+        if (bpf_map_update_elem(&rooms, &room, &room, BPF_NOEXIST) == 0) {
+            return room;
+        }
+    }
+    return 0;
+}
+
+/* Whether it was walked, and written. */
+static __always_inline bool walk_probe(void *ctx, u32 room, u32 value, union walk_cookie probe)
+{
+    struct walk_config *c = config();
+    struct scratch *s = bpf_map_lookup_elem(&scratches, &room);
+    if (!s || !c) {
+        return false;
+    }
+    begin(s, c, value);
+    take_registers(s, ctx);
+    s->head.event = probe.event;
+    u64 size = tell_probe(s, probe) ? walk(room, s) : 0;
+    return size && put_out(ctx, s, size);
+}
+
+SEC("kprobe")
+int probe(registers *ctx)
+{
+    union walk_cookie probe = {.word = bpf_get_attach_cookie(ctx)};
+    struct walk_config *c = config();
+    if (!c) {
+        return 1;
+    }
+    u32 process = process_of(c);
+    u32 *is = bpf_map_lookup_elem(&processes, &process);
+    if (!is) {
+        return 0;
+    }
+    u32 room = *is >= WALK_FIRST_JVM && probe.event ? take_room(c) : 0;
+    if (!room) {
+        return 1;
+    }
+    bool walked = walk_probe(ctx, room, *is, probe);
+    bpf_map_delete_elem(&rooms, &room);
+    return walked && !c->compares ? 0 : 1;
+}
+
+/* ---- Of the scheduler ---- */
+
+#define ENTRY_WORDS (SWITCHES_ENTRY_WORDS * 2 + 1) /* and what fills it up behind its size */
+
+static __always_inline bool walk_switch(void *ctx, const struct switches_told *t)
+{
+    u32 cpu = bpf_get_smp_processor_id();
+    struct walk_config *c = config();
+    struct scratch *s = bpf_map_lookup_elem(&scratches, &cpu);
+    u32 process = c ? process_of(c) : 0;
+    u32 *is = bpf_map_lookup_elem(&processes, &process);
+    if (!c || !s || !is || *is < WALK_FIRST_JVM) {
+        return false;
+    }
+    begin(s, c, *is);
+    s->head.event = (u16)t->event;
+    s->head.raw = ENTRY_WORDS * 4;
+    __builtin_memcpy(s->words, t->entry, sizeof t->entry);
+    s->words[ENTRY_WORDS - 1] = 0;
+    u64 size = take_entry(ctx, s, ENTRY_WORDS) ? walk(cpu, s) : 0;
+    return size && put_out(ctx, s, size) && !c->compares;
+}
+
+SEC("tracepoint")
+int switched(void *ctx)
+{
+    u32 zero = 0;
+    struct switches_told *t = bpf_map_lookup_elem(&told, &zero);
+    if (t && !walk_switch(ctx, t)) {
+        if (t->is_waking) {
+            bpf_perf_event_output(ctx, &waking, BPF_F_CURRENT_CPU, t->entry, sizeof t->entry);
+        } else {
+            bpf_perf_event_output(ctx, &blocked, BPF_F_CURRENT_CPU, t->entry, sizeof t->entry);
+        }
+    }
+    return 1;
 }

@@ -109,7 +109,7 @@ struct walker {
 
     /* Ours. */
     struct walker_options options;
-    int processes; /* the filter's map */
+    struct walk_maps maps;
     bool has_begun, has_thread;
     _Atomic bool is_loaded; /* set by our thread, as has_died */
     bool has_died;
@@ -768,7 +768,7 @@ static const char *load(struct walker *walker)
     static const struct walk_room whole = {WALK_JVMS, WALK_PAGES, WALK_BLOBS, WALK_ROWS};
     static const struct walk_room small = {16, 2560, WALK_BLOBS / 2, WALK_ROWS / 4};
     const struct walk_room *room = walker->options.is_default ? &small : &whole;
-    const char *lacks = walk_program_load(&walker->program, room, walker->processes);
+    const char *lacks = walk_program_load(&walker->program, room, &walker->maps);
     if (lacks) {
         return lacks;
     }
@@ -824,7 +824,7 @@ struct walker *walker_new(const struct walker_options *options)
     struct walker *walker = calloc(1, sizeof *walker);
     if (walker) {
         walker->options = *options;
-        walker->notices = walker->wishes = walker->processes = -1;
+        walker->notices = walker->wishes = -1;
         walker->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         pthread_mutex_init(&walker->lock, NULL);
     }
@@ -843,9 +843,9 @@ void walker_lacks(const struct walker *walker, const char *what)
     }
 }
 
-void walker_filters(struct walker *walker, int processes)
+void walker_shares(struct walker *walker, const struct walk_maps *maps)
 {
-    walker->processes = processes;
+    walker->maps = *maps;
 }
 
 bool walker_begins(struct walker *walker, uint64_t copied)
@@ -897,9 +897,9 @@ void walker_free(struct walker *walker)
     free(walker);
 }
 
-int walker_program(const struct walker *walker)
+int walker_program(const struct walker *walker, enum walk_of what)
 {
-    return walker->is_loaded ? walker->program.program : -1;
+    return walker->is_loaded ? walker->program.programs[what] : -1;
 }
 
 int walker_output(const struct walker *walker, uint32_t processor, int event)

@@ -11,6 +11,8 @@
 #ifndef JD_TOOL_WALK_WALKER_H
 #define JD_TOOL_WALK_WALKER_H
 
+#include "jdtool/walk/program.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -39,9 +41,9 @@ struct walker *walker_new(const struct walker_options *options);
 /* Whoever else has it (after a fork) keeps it. NULL is fine. */
 void walker_free(struct walker *walker);
 
-/* The map of the filter (FILTER_HANDS_ON) in which the processes are that are sampled. The
- * walker's until the process ends. */
-void walker_filters(struct walker *walker, int processes);
+/* What it has of the sampler's: the map of the filter (FILTER_HANDS_ON) in which the processes are
+ * that are sampled, and others. The walker's until the process ends. */
+void walker_shares(struct walker *walker, const struct walk_maps *maps);
 
 /* Tells that stacks are copied, for want of something. */
 void tell_not_walked(const char *lacks);
@@ -53,8 +55,9 @@ void walker_lacks(const struct walker *walker, const char *what);
  * sampled already (walker_notice). */
 bool walker_begins(struct walker *walker, uint64_t copied);
 
-/* The program, for filter_hand_on, as soon as it is loaded; -1: it is not, or cannot be. */
-int walker_program(const struct walker *walker);
+/* The program, for filter_hand_on and switches_hand_on, as soon as it is loaded; negative: it is
+ * not, or cannot be. */
+int walker_program(const struct walker *walker, enum walk_of what);
 
 /* Where what was walked on that processor is written: a PERF_COUNT_SW_BPF_OUTPUT of it. The program
  * must be there. 0 or a negative errno. */
