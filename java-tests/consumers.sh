@@ -40,7 +40,8 @@ read -r loads trees regions _ <<<"$(tr -cs 0-9 ' ' <<<"$said")"
 # Sources of the compiler's classes; of the other half of what runs, the JDK's base, some classes.
 src_zip=$jdk/lib/src.zip
 [ -e "$src_zip" ] || src_zip=/usr/lib/jvm/openjdk-$jdk_major/lib/src.zip
-(mkdir "$scratch/sources" && cd "$scratch/sources" && "$jdk/bin/jar" xf "$src_zip" jdk.compiler)
+quick=(-J-XX:TieredStopAtLevel=1 -J-XX:+UseSerialGC) # with what a short life wants
+(mkdir "$scratch/sources" && cd "$scratch/sources" && "$jdk/bin/jar" "${quick[@]}" xf "$src_zip" jdk.compiler)
 listed=(java.util.HashMap java.util.Arrays java.lang.String java.lang.StringLatin1)
 mkdir "$scratch/base"
 if [ -e "$jdk/jmods/java.base.jmod" ]; then
@@ -66,7 +67,7 @@ tokenizer=com/sun/tools/javac/parser/JavaTokenizer.java
 cmp "$scratch/sources/jdk.compiler/$tokenizer" "$scratch/embedded/${tokenizer//\//.}" ||
     fail "the embedded source is another one"
 for class in "${listed[@]}"; do
-    "$jdk/bin/javap" -c -p -s -l "$class" >"$scratch/javap"
+    "$jdk/bin/javap" "${quick[@]}" -c -p -s -l "$class" >"$scratch/javap"
     said=$(python3 "$tests_dir/readers/listings.py" "$class" "$scratch/javap" \
         "$scratch/embedded/$class.bytecode") || fail "listings of $class: $said"
     note "listings of $class: $said"

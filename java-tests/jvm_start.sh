@@ -12,7 +12,7 @@ public class Hello {
     }
 }
 JAVA
-"$jdk/bin/javac" -d "$scratch/classes" "$scratch/Hello.java"
+"$jdk/bin/javac" -J-XX:TieredStopAtLevel=1 -J-XX:+UseSerialGC -d "$scratch/classes" "$scratch/Hello.java"
 
 # A start has few samples: of several.
 for ((run = 0; run < 4; run++)); do

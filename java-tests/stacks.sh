@@ -12,7 +12,7 @@ record() {
     local dir=$scratch/$1
     shift
     mkdir -p "$dir"
-    perf_record -k mono -e cpu-clock -F 499 --call-graph dwarf,65528 -o "$dir/perf.data" -- \
+    perf_record -k mono -e cpu-clock -F 997 --call-graph dwarf,65528 -o "$dir/perf.data" -- \
         "$@" >"$dir/log" 2>&1 || fail "perf record $*: $(tail -n 3 "$dir/log")"
 }
 
@@ -61,7 +61,7 @@ case $(perf version --build-options 2>/dev/null | grep '^ *libunwind:') in
 *OFF*) dumps=/tmp ;;
 esac
 record deep "$jdk/bin/java" -XX:MaxInlineLevel=0 -XX:-Inline "-agentpath:$agent=dir=$dumps,methods=on" \
-    -cp "$classes" DeepChain 4
+    -cp "$classes" DeepChain 2
 dump=$(perf script -i "$deep/perf.data" -F comm --show-mmap-events 2>/dev/null | grep -o '/[^ ]*jit-[0-9]*\.dump' | sort -u)
 if [ "$dumps" = /tmp ]; then
     trap 'rm -f "${dump%.dump}".* "${dump%/*}/jitted-$(basename "$dump" .dump | tr -dc 0-9)"-*.so; finish' EXIT
@@ -95,8 +95,8 @@ rm -f "$deep/kept.data"
 
 # What our own sampler keeps for perf: perf's unwinder comes to the same stacks as ours.
 if my_part 1 "our own sampler's recording" && part "our own sampler's recording" test "$EUID" = 0; then
-    "$jdperf" record -o "$scratch/own" --keep-raw -e cpu-clock -F 499 -- "$jdk/bin/java" -XX:MaxInlineLevel=0 -XX:-Inline \
-        -cp "$classes" DeepChain 4 >"$scratch/log" 2>"$scratch/said" || fail "jdperf record: $(tail -n 5 "$scratch/said")"
+    "$jdperf" record -o "$scratch/own" --keep-raw -e cpu-clock -F 997 -- "$jdk/bin/java" -XX:MaxInlineLevel=0 -XX:-Inline \
+        -cp "$classes" DeepChain 2 >"$scratch/log" 2>"$scratch/said" || fail "jdperf record: $(tail -n 5 "$scratch/said")"
     ! grep 'too few samples' "$scratch/said" || fail "perf has taken the samples"
     told=$(sed -n 's/^  "samples": \([0-9]*\),$/\1/p' "$scratch/own/scorecard.json")
     taken=$(perf script -i "$scratch/own/perf.data" -G -F time 2>/dev/null | wc -l)
@@ -129,7 +129,7 @@ at_least "$exact" "$all" 99 || fail "perf's own unwinder does not get through"
 # Frames of parked virtual threads are in the heap; those on the stack go on to the carrier's.
 if [ "$jdk_major" -ge 21 ]; then
     record virtual "$jdk/bin/java" "-agentpath:$agent=dir=$scratch/virtual,methods=on" \
-        -cp "$classes" VirtualThreads 4
+        -cp "$classes" VirtualThreads 2
     rooted virtual 98
 fi
 

@@ -7,7 +7,7 @@
 need_real_profile
 command -v python3 >/dev/null || skip "python3 is not installed"
 mkdir classes
-"$(oldest_javac)" -d classes "$SOURCE/tests/shell/Shop.java"
+"$(oldest_javac)" -J-XX:TieredStopAtLevel=1 -J-XX:+UseSerialGC -d classes "$SOURCE/tests/shell/Shop.java"
 shop=(java -cp "$WORK/classes" Shop)
 
 # Wrong usage, before anything runs.
@@ -30,7 +30,7 @@ says 'NoSuchClass'
 
 # Before: 400 passes; after: 8000. Of Shop.main that is a tenth and two thirds, with 3 points of scatter between runs
 # (5 seen at the worst): t is above 10, and of some 40 comparisons one such stays unnoticed in fewer than 1 of 10,000.
-run 3 "$JDPERF" compare -n 5 -F 499 -o runs --flame page.html --threshold 5 --include 'Shop\.main' -- "${shop[@]}" 150 400 -- "${shop[@]}" 150 8000
+run 3 "$JDPERF" compare -n 5 -F 799 -o runs --flame page.html --threshold 5 --include 'Shop\.main' -- "${shop[@]}" 90 400 -- "${shop[@]}" 90 8000
 says 'run 2 of 5: after'
 says 'percent of all samples before: significant changes'
 grep -qE '\+[0-9.]+ .* self +Shop\.checksum\(int\)' output || fail "checksum is not named"

@@ -203,7 +203,7 @@ start_jvm() {
 }
 
 start_jvm java -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints \
-    -XX:+EnableDynamicAgentLoading -cp classes Calm 600
+    -XX:+EnableDynamicAgentLoading "${IDLE_JVM[@]}" -cp classes Calm 600
 doctor 0 "$jvm"
 for check in process jdk attach 'dynamic loading' 'frame pointers' 'exact lines' libjvm libc session checkpoint \
     'space for it'; do
@@ -239,7 +239,7 @@ run 0 "$JDPERF" stop "$jvm"
 kill "$jvm"
 
 # A session that failed: its dump may have four kilobytes, which the JVM's first code fills.
-start_jvm java "-agentpath:$JDAGENT_BUILD/libjdagent.so=dir=$WORK/dumps,max=4K" -XX:+EnableDynamicAgentLoading -cp classes Calm 600
+start_jvm java "-agentpath:$JDAGENT_BUILD/libjdagent.so=dir=$WORK/dumps,max=4K" -XX:+EnableDynamicAgentLoading "${IDLE_JVM[@]}" -cp classes Calm 600
 has_failed() { [[ $("$JDPERF" status "$jvm" 2>&1 || :) == *state=failed* ]]; }
 wait_until 60 "failed session" has_failed
 doctor 0 "$jvm"
@@ -247,14 +247,14 @@ state poor session 'state=failed'
 state poor session "jdperf stop $jvm"
 kill "$jvm"
 
-start_jvm java -XX:-EnableDynamicAgentLoading -cp classes Calm 600
+start_jvm java -XX:-EnableDynamicAgentLoading "${IDLE_JVM[@]}" -cp classes Calm 600
 doctor 1 "$jvm"
 state BAD 'dynamic loading'
 state ok 'frame pointers' 'the default does not'
 state poor 'exact lines' 'DebugNonSafepoints'
 kill "$jvm"
 
-start_jvm java -XX:+DisableAttachMechanism -cp classes Calm 600
+start_jvm java -XX:+DisableAttachMechanism "${IDLE_JVM[@]}" -cp classes Calm 600
 doctor 1 "$jvm"
 state BAD attach 'DisableAttachMechanism'
 "$JDPERF" jvms | grep -qE "^ *$jvm .* no: refuses attach " || fail "jvms does not say that $jvm refuses to be attached to"
@@ -262,7 +262,7 @@ kill "$jvm"
 
 for java in /usr/lib/jvm/*/bin/java; do
     grep -q '^JAVA_VERSION="2[1-9]' "${java%/bin/java}/release" || continue
-    start_jvm "$java" -cp classes Calm 600
+    start_jvm "$java" "${IDLE_JVM[@]}" -cp classes Calm 600
     doctor 0 "$jvm"
     state poor 'dynamic loading' 'prints a warning'
     kill "$jvm"
@@ -276,7 +276,7 @@ mkdir removed
 for part in bin lib conf release; do
     [[ ! -e $home/$part ]] || cp -a "$home/$part" removed/
 done
-start_jvm removed/bin/java -cp classes Calm 600
+start_jvm removed/bin/java "${IDLE_JVM[@]}" -cp classes Calm 600
 rm -rf removed
 version=$(sed -n 's/^JAVA_VERSION="\([0-9]*\).*/\1/p' "$home/release")
 "$JDPERF" jvms | grep -E "^ *$jvm " >output || fail "jvms does not list $jvm, whose JDK was removed"
@@ -288,7 +288,7 @@ if ((EUID == 0)); then state ok libjvm; else state poor libjvm 'run as root'; fi
 kill "$jvm"
 
 if part "a JVM of another user" other_user_runs; then
-    start_jvm "${AS_NOBODY[@]}" java -cp classes Calm 600
+    start_jvm "${AS_NOBODY[@]}" java "${IDLE_JVM[@]}" -cp classes Calm 600
     doctor 0 "$jvm"
     state ok 'space for it' '/tmp'
     kill "$jvm"

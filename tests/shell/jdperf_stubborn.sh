@@ -83,7 +83,7 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     java=$jdk/bin/java
     [[ -x $java ]] || continue
     echo "== $jdk"
-    "${AS_NOBODY[@]}" "$java" -cp classes Calm 600 >jvm.out 2>&1 </dev/null &
+    "${AS_NOBODY[@]}" "$java" "${IDLE_JVM[@]}" -cp classes Calm 600 >jvm.out 2>&1 </dev/null &
     jvm=$!
     wait_until 60 JVM listens "$jvm"
     answers
@@ -96,7 +96,7 @@ for jdk in $(find /usr/lib/jvm -maxdepth 1 -type d | sort); do
     stop_jvm
 
     # What a killed JVM of root's has left where this one would listen.
-    "${AS_NOBODY[@]}" "$java" -cp classes Calm 600 >jvm.out 2>&1 </dev/null &
+    "${AS_NOBODY[@]}" "$java" "${IDLE_JVM[@]}" -cp classes Calm 600 >jvm.out 2>&1 </dev/null &
     jvm=$!
     wait_until 60 JVM is_up "$jvm"
     perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Local => shift, Listen => 1) or die $!' "/tmp/.java_pid$jvm"
@@ -132,7 +132,7 @@ END
     kill -9 "$jvm"
     stop_jvm
 
-    "$java" -cp classes Calm 600 >jvm.out 2>&1 </dev/null &
+    "$java" "${IDLE_JVM[@]}" -cp classes Calm 600 >jvm.out 2>&1 </dev/null &
     jvm=$!
     wait_until 60 JVM listens "$jvm"
     kill -STOP "$jvm"
@@ -143,14 +143,14 @@ END
     answers
     stop_jvm
 
-    "$java" -XX:+DisableAttachMechanism -cp classes Calm 600 >jvm.out 2>&1 </dev/null &
+    "$java" -XX:+DisableAttachMechanism "${IDLE_JVM[@]}" -cp classes Calm 600 >jvm.out 2>&1 </dev/null &
     jvm=$!
     wait_until 60 JVM listens "$jvm"
     refuses 'DisableAttachMechanism' status attach stop map "$record"
     stop_jvm
 
     # Nobody reads what is said to its socket.
-    "$java" -cp classes Calm 600 >jvm.out 2>&1 </dev/null &
+    "$java" "${IDLE_JVM[@]}" -cp classes Calm 600 >jvm.out 2>&1 </dev/null &
     jvm=$!
     wait_until 60 JVM is_up "$jvm"
     perl -MIO::Socket::UNIX -e '$s = IO::Socket::UNIX->new(Local => shift, Listen => 8) or die $!; sleep 600' "/tmp/.java_pid$jvm" &

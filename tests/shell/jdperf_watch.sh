@@ -30,7 +30,7 @@ until_true() {
 mapfile -t jdks < <(find /usr/lib/jvm -mindepth 1 -maxdepth 1 -type d -exec test -x '{}/bin/java' \; -print | sort | sed -n '1p;$p')
 ((${#jdks[@]} > 0)) || jdks=("$(dirname "$(dirname "$(readlink -f "$(command -v java)")")")")
 for name in first second; do
-    OTEL_SERVICE_NAME=shop-$name "${jdks[-1]}/bin/java" -cp classes Calm 1000000 "w$$-$name" >/dev/null 2>&1 </dev/null &
+    OTEL_SERVICE_NAME=shop-$name "${jdks[-1]}/bin/java" -Dpause=200 -cp classes Calm 1000000 "w$$-$name" >/dev/null 2>&1 </dev/null &
     jvms+=($!)
     unset 'jdks[${#jdks[@]}-1]'
     ((${#jdks[@]} > 0)) || jdks=("$(dirname "$(dirname "$(readlink -f /proc/$!/exe)")")")
@@ -80,7 +80,7 @@ says 'no watch named'
 
 start_watch --push "pyroscope+http://127.0.0.1:$port/base" --push "otlp+http://127.0.0.1:$port/" \
     --push "parca+http://127.0.0.1:$port" "${tls[@]}" --header @headers --label env=test --label host= \
-    -o kept --keep 1h --listen 0 -F 197
+    -o kept --keep 1h --listen 0 -F 797
 for protocol in pyroscope otlp parca; do
     until_true 60 "profiles by $protocol" arrived $protocol 4
 done
@@ -184,7 +184,7 @@ jar=$JDAGENT_BUILD/jdagent-labels.jar
 if part "threads and labels" test -e "$jar"; then
     newest=$(readlink -f "/proc/${jvms[0]}/exe")
     mkdir tagged
-    "${newest%/java}/javac" -nowarn -cp "$jar" -d tagged "$SOURCE/tests/shell/Tagged.java" || fail "Tagged.java"
+    "${newest%/java}/javac" -J-XX:TieredStopAtLevel=1 -J-XX:+UseSerialGC -nowarn -cp "$jar" -d tagged "$SOURCE/tests/shell/Tagged.java" || fail "Tagged.java"
     # What is inlined in code that was there before the agent is known at calls only.
     "$newest" -XX:CompileCommand=quiet '-XX:CompileCommand=dontinline,Tagged.*' -cp "tagged:$jar" Tagged 1000000 "t$$-" >tagged.log 2>&1 </dev/null &
     jvms+=($!)

@@ -12,6 +12,8 @@ trap 'rm -rf "$WORK"' EXIT
 cd "$WORK"
 # shellcheck disable=SC2034 # for who is root
 AS_NOBODY=(setpriv --reuid=65534 --regid=65534 --clear-groups --) # put before a command
+# shellcheck disable=SC2034
+IDLE_JVM=(-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dbusy=0 -Dpause=1000) # of Calm, where it has to be there, not to work
 unset JAVA_TOOL_OPTIONS PERF_RECORD_SECONDS PERF_RECORD_FREQ PERF_MAP_OPTIONS JITDUMPDIR
 
 # shellcheck source=tests/lib.sh

@@ -39,9 +39,9 @@ while read -r -u "${control%,*}" word; do
 done
 END
 
-# start_jvm NAME CLASS [PAUSE]: its number stands in `jvm`. Ten of them would keep two processors busy with short pauses.
+# start_jvm NAME CLASS: its number stands in `jvm`. A dozen of them would keep two processors busy with short pauses.
 start_jvm() {
-    java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 "-Dpause=${3:-200}" -cp classes "$2" 100000000 "l$$-$1" >/dev/null 2>&1 </dev/null &
+    java "${IDLE_JVM[@]}" -cp classes "$2" 100000000 "l$$-$1" >/dev/null 2>&1 </dev/null &
     jvm=$!
     jvms+=($!)
     ln -sf "told.$!" "told.$1"
@@ -60,10 +60,10 @@ told() { # NAME WORD COUNT
 status() { "$JDPERF" watch --status --name "$1-$$"; }
 
 # A session without a dump, which no watch can use.
-start_jvm refuses Calm 1000
+start_jvm refuses Calm
 wait_until 60 "JVM that listens" "$JDPERF" attach "$jvm" --agent-options "mode=map"
 watch_one refuses
-start_jvm thinned-other Market
+start_jvm thinned-other Calm
 thinned_other=$jvm
 start_jvm thinned Market
 thinned=$jvm
@@ -96,19 +96,19 @@ watch_one calm
 
 # With perf; all at once, since most of what follows is waiting.
 PATH=$WORK/bin:$PATH
-start_jvm fails Calm 1000
+start_jvm fails Calm
 touch "fails.$jvm"
 watch_one fails --sampler perf
-start_jvm busy Calm 1000
+start_jvm busy Calm
 touch "busy.$jvm"
 watch_one busy --sampler perf --max-cpu 1
-start_jvm two-a Calm 1000
+start_jvm two-a Calm
 first=$jvm
 watch_one two --sampler perf
 
 # ---- Our own sampler ----
 
-# First, since these two keep all processors busy.
+# First, since one of these two keeps a processor busy.
 # The first window is left out: the JVM's files are read in it.
 is_thinned() { status thinned | grep -q "^JVM $thinned .*, one sample in [0-9]* taken"; }
 wait_until 120 "thinning" is_thinned
@@ -177,7 +177,7 @@ grep -q 'nothing is watched now: failed on purpose' fails.log || fail "the reaso
 [[ $(grep -c 'watched now' fails.log) == 1 ]] || fail "the same is told twice: $(cat fails.log)"
 
 wait_until 60 "start of perf" told two-a start 1
-start_jvm two-b Calm 1000
+start_jvm two-b Calm
 both() { grep -qxE "for ($first,$jvm|$jvm,$first)" told.*; }
 wait_until 60 "perf for both" both
 
