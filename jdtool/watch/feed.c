@@ -246,7 +246,8 @@ uint32_t feed_descriptors(const struct feed *feed, struct pollfd *list)
         return sampler_descriptors(feed->sampler, list);
     }
     uint32_t count = 0;
-    if (feed->perf.child.pidfd >= 0) {
+    /* What has ended is ready for ever, and would be so until the next try. */
+    if (feed->perf.child.pidfd >= 0 && !feed->perf.child.reaped) {
         list[count++] = (struct pollfd){.fd = feed->perf.child.pidfd, .events = POLLIN};
         list[count++] = (struct pollfd){.fd = feed->perf.ack, .events = POLLIN};
     }

@@ -93,12 +93,14 @@ watch_one grows --max-memory 1K
 grows=${watches[-1]}
 start_jvm calm Calm
 watch_one calm
+calm=${watches[-1]}
 
 # With perf; all at once, since most of what follows is waiting.
 PATH=$WORK/bin:$PATH
 start_jvm fails Calm
 touch "fails.$jvm"
 watch_one fails --sampler perf
+fails=${watches[-1]}
 start_jvm busy Calm
 touch "busy.$jvm"
 watch_one busy --sampler perf --max-cpu 1
@@ -175,6 +177,9 @@ done
 wait_until 60 "failure" told fails start 2
 grep -q 'nothing is watched now: failed on purpose' fails.log || fail "the reason is not told: $(cat fails.log)"
 [[ $(grep -c 'watched now' fails.log) == 1 ]] || fail "the same is told twice: $(cat fails.log)"
+ticks() { awk '{ print $14 + $15 }' "/proc/$1/stat"; }
+(($(ticks "$fails") < 3 * $(ticks "$calm") + 2 * tick)) ||
+    fail "a watch whose perf has failed took $(ticks "$fails") ticks of a processor, one that has samples $(ticks "$calm")"
 
 wait_until 60 "start of perf" told two-a start 1
 start_jvm two-b Calm
