@@ -154,6 +154,7 @@ frozen() {
     claim "frozen callers, $1" "$good whole, $marked marked (of $copied copied), $wrong wrong"
     ((good + marked + wrong >= 100)) || fail "$1: only $((good + marked + wrong)) stacks of it"
     ((1000 * wrong <= good + marked + 1000)) || fail "$1: $wrong stacks are not the JVM's own trace"
+    ! grep -q 'Only --stacks kernel finds them' "$scratch/$1/scorecard.json" || fail "$1: what it does is its own remedy"
     # Nearly all are whole once the tables know of continuations, which on a busy machine takes a part of the time.
     [ "$2" = 0 ] || ((4 * good >= 3 * (good + marked - copied))) || fail "$1: of $((good + marked)) stacks $marked lack their callers"
 }

@@ -135,10 +135,12 @@ static void warn_of_stacks(const struct scorecard *card, const struct warnings *
     if (card->jvms.stacks_frozen) {
         warn(to,
              "%" PRIu64 " stacks are of virtual threads that resumed: HotSpot restores only their "
-             "innermost frames, the callers are in the heap, where only --stacks kernel finds them "
-             "(not "
-             "with ZGC and Shenandoah)",
-             card->jvms.stacks_frozen);
+             "innermost frames, the callers are in the heap. %s",
+             card->jvms.stacks_frozen,
+             card->recording->counts.walked
+                 ? "Copied stacks lack them: the first ones, those of new code, and all with ZGC "
+                   "and Shenandoah (--stacks kernel copies fewer at the start)"
+                 : "Only --stacks kernel finds them (not with ZGC and Shenandoah)");
     }
     if (share(unrooted, scorecard_judged_stacks(card)) <= UNROOTED_LIMIT) {
         return;

@@ -7,6 +7,7 @@
 #include "jdtool/live/verbs.h"
 #include "jdtool/watch/labels.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -82,7 +83,11 @@ static void print_row(const struct jvm_row *row, double seconds)
     struct target target = NO_TARGET;
     char java[16] = "?", container[16] = "", cpu[16] = "?";
     const char *user = "?", *profile = "with sudo";
-    if (target_open(&target, row->pid) == 0) {
+    int err = target_open(&target, row->pid);
+    if (err == -ESRCH || err == -ENOEXEC) {
+        return; /* it has ended meanwhile */
+    }
+    if (err == 0) {
         user = doctor_user(target.uid);
         profile = can_be_profiled(&target);
         read_container(&target.process, container);

@@ -260,6 +260,24 @@ state BAD attach 'DisableAttachMechanism'
 "$JDPERF" jvms | grep -qE "^ *$jvm .* no: refuses attach " || fail "jvms does not say that $jvm refuses to be attached to"
 kill "$jvm"
 
+# A JVM that ends while jvms looks how busy it is, is listed no more.
+start_jvm java -cp classes Calm 600
+"$JDPERF" jvms >output 2>&1 &
+lister=$!
+where='' deadline=$((SECONDS + 10))
+until [[ $where == *poll* || $where == gone ]]; do # its wait is short
+    ((SECONDS < deadline)) || fail "jvms neither waits nor ends"
+    where=$(cat "/proc/$lister/wchan" 2>/dev/null) || where=gone
+    ! grep -q '^State:.Z' "/proc/$lister/status" 2>/dev/null || where=gone
+done
+kill -STOP "$lister" 2>/dev/null || :
+kill -9 "$jvm"
+is_gone() { ! grep -q . "/proc/$jvm/maps"; } 2>/dev/null
+wait_until 10 "end of $jvm" is_gone
+kill -CONT "$lister" 2>/dev/null || :
+wait "$lister" || fail "jvms fails"
+! grep -qE "^ *$jvm " output || fail "jvms lists $jvm, which has ended: $(grep -E "^ *$jvm " output)"
+
 for java in /usr/lib/jvm/*/bin/java; do
     grep -q '^JAVA_VERSION="2[1-9]' "${java%/bin/java}/release" || continue
     start_jvm "$java" "${IDLE_JVM[@]}" -cp classes Calm 600
