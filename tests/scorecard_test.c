@@ -194,8 +194,9 @@ TEST(test_time_that_is_not_known_is_not_judged)
     assert_says(card, "\"time_accounted_share\": null,");
 }
 
-/* Then the samples that are known to be lost are what is missing; else they lack in the time. */
-TEST(test_losses_are_judged_where_the_time_is_not_known)
+/* Where the time is not known, samples that are known to be lost are what is missing. Where it is
+ * there, they are those of events, and the profile is not bad. */
+TEST(test_losses_are_judged)
 {
     static const struct {
         uint64_t lost;
@@ -205,7 +206,10 @@ TEST(test_losses_are_judged_where_the_time_is_not_known)
         {56, NULL, "\"verdict\": \"fair\""},
         {999, NULL, "\"verdict\": \"fair\""},
         {1001, NULL, "\"verdict\": \"bad\""},
-        {1001, "4242 10000000000 0\n", "\"verdict\": \"good\""},
+        {50, "4242 10000000000 0\n", "\"verdict\": \"good\""},
+        {1001, "4242 10000000000 0\n", "\"verdict\": \"fair\""},
+        {1001, "4242 12000000000 0\n",
+         "\"verdict_reason\": \"10.00 of 12.00 s of processor time are in the profile\""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct perf_file file = begin_recording(state);

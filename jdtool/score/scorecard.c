@@ -534,8 +534,10 @@ static void judge_roots(const struct scorecard *card, struct judgement *judgemen
     }
 }
 
-/* How much of the time is there nobody knows then, but what the kernel had no room for was lost. */
-static void judge_losses(const struct scorecard *card, struct judgement *judgement)
+/* What the kernel had no room for: of events no time tells it, and nothing where that is not known.
+ */
+static void judge_losses(const struct scorecard *card, enum verdict of_time,
+                         struct judgement *judgement)
 {
     char text[160];
     uint64_t lost = card->recording->counts.lost_samples;
@@ -543,9 +545,9 @@ static void judge_losses(const struct scorecard *card, struct judgement *judgeme
     snprintf(text, sizeof text, "%" PRIu64 " of %" PRIu64 " samples were lost", lost,
              card->samples + lost);
     add_reason(judgement,
-               kept < SCORECARD_TIME_LIMIT  ? VERDICT_BAD
-               : kept < SCORECARD_TIME_GOOD ? VERDICT_FAIR
-                                            : VERDICT_GOOD,
+               kept >= SCORECARD_TIME_GOOD                               ? VERDICT_GOOD
+               : of_time == VERDICT_GOOD || kept >= SCORECARD_TIME_LIMIT ? VERDICT_FAIR
+                                                                         : VERDICT_BAD,
                text);
 }
 
@@ -568,7 +570,8 @@ void scorecard_judge(const struct scorecard *card, struct judgement *judgement)
         snprintf(text, sizeof text, "%.2f of %.2f s of processor time are in the profile",
                  (double)time->weight / 1e9, (double)time->ns / 1e9);
         add_reason(judgement, of_time, text);
-    } else {
-        judge_losses(card, judgement);
+    }
+    if (of_time == VERDICT_EMPTY || of_time == VERDICT_GOOD) { /* else they are why */
+        judge_losses(card, of_time, judgement);
     }
 }

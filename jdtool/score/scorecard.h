@@ -14,7 +14,7 @@
  *     rooted_share           of all user stacks in JVMs but the frozen ones of virtual threads,
  *                            whose callers lie in the heap
  *     time_accounted_share   weight of the JVMs' cpu samples of the time the kernel accounted to
- *                            them; null: not known, and lost samples are judged instead
+ *                            them; null: not known
  *     events                 samples, weight, frames and stacks of each event
  *     warnings               what is wrong and the remedy, each a sentence
  *
