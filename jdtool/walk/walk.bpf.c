@@ -320,6 +320,9 @@ static __always_inline void want(u32 number)
  * takes a few; that is a millisecond or two. */
 #define SEARCH_MAX 16384
 
+/* So many where a thread is switched away from, for others wait for that. */
+#define SEARCH_SWITCH 2048
+
 #define SEARCH_STEPS 100 /* many where free blocks were joined */
 
 /* A step towards the block's first segment, which has 0 in the map. */
@@ -1321,6 +1324,7 @@ static __always_inline bool walk_switch(void *ctx, const struct switches_told *t
         return false;
     }
     begin(s, c, *is);
+    s->walk.searched = SEARCH_MAX - SEARCH_SWITCH;
     s->head.event = (u16)t->event;
     s->head.raw = ENTRY_WORDS * 4;
     __builtin_memcpy(s->words, t->entry, sizeof t->entry);
