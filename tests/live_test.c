@@ -453,6 +453,23 @@ TEST_WITH(sizes_are_readable, scratch_create, scratch_remove)
     }
 }
 
+TEST_WITH(weights_are_readable, scratch_create, scratch_remove)
+{
+    static const struct {
+        const char *unit, *text;
+        uint64_t weight;
+        bool has_unit;
+    } weights[] = {{"nanoseconds", "1.86 s", 1858585840, true},
+                   {"bytes", "20MB", 20 << 20, true},
+                   {"count", "20971520", 20 << 20, false}};
+    for (size_t i = 0; i < sizeof weights / sizeof *weights; i++) {
+        char text[TEXT_SIZE_MAX];
+        assert_int_equal(text_weight(weights[i].weight, weights[i].unit, text),
+                         weights[i].has_unit);
+        assert_string_equal(text, weights[i].text);
+    }
+}
+
 /* Where perf's tools look for a build-id stands a second link to the image; never outside of the
  * profile, where somebody has put a link in the way. */
 TEST_WITH(images_are_found_by_build_id, scratch_create, scratch_remove)

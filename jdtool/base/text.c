@@ -190,6 +190,20 @@ void text_size(uint64_t bytes, char *text)
     }
 }
 
+bool text_weight(uint64_t weight, const char *unit, char *text)
+{
+    if (strcmp(unit, "nanoseconds") == 0) {
+        snprintf(text, TEXT_SIZE_MAX, "%.2f s", (double)weight / 1e9);
+        return true;
+    }
+    if (strcmp(unit, "bytes") == 0) {
+        text_size(weight, text);
+        return true;
+    }
+    snprintf(text, TEXT_SIZE_MAX, "%" PRIu64, weight);
+    return false;
+}
+
 /* ---- Words ---- */
 
 void words_add(struct words *words, const char *format, const char *text)

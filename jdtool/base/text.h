@@ -48,6 +48,10 @@ void text_base64(const uint8_t *from, size_t size, char to[4]);
 #define TEXT_SIZE_MAX 32
 void text_size(uint64_t bytes, char *text);
 
+/* A weight of samples as people read it, in such a `text`: nanoseconds as "1.25 s", bytes as
+ * "3.4MB"; of another unit the number alone. False: that. */
+bool text_weight(uint64_t weight, const char *unit, char *text);
+
 /* The field's names for e_machine and a record's id; "unknown" if there is none. */
 const char *text_machine(uint32_t elf_mach);
 const char *text_record_id(uint32_t id);

@@ -554,9 +554,12 @@ static void print_events(FILE *out, const struct scorecard *card)
         const struct scorecard_event *event = &card->events[i];
         uint64_t judged = event->stacks - event->stacks_frozen;
         if (event->samples) {
-            fprintf(out, "  %-24s  %10" PRIu64 " samples, %" PRIu64 " %s, names %.2f %%, ",
-                    recording->events[i].name, event->samples, event->weight,
-                    recording->events[i].unit, 100 * share(event->frames_named, event->frames));
+            const char *unit = recording->events[i].unit;
+            char weight[TEXT_SIZE_MAX];
+            bool has_unit = text_weight(event->weight, unit, weight);
+            fprintf(out, "  %-24s  %10" PRIu64 " samples, %s%s%s, names %.2f %%, ",
+                    recording->events[i].name, event->samples, weight, has_unit ? "" : " ",
+                    has_unit ? "" : unit, 100 * share(event->frames_named, event->frames));
             if (judged == 0 && event->stacks_frozen) {
                 fprintf(out, "all callers frozen\n");
             } else {

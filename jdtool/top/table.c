@@ -2,6 +2,7 @@
 
 #include "format/fnv1a.h"
 #include "jdtool/base/array.h"
+#include "jdtool/base/text.h"
 #include "jdtool/view/report_table.h"
 
 #include <errno.h>
@@ -270,14 +271,14 @@ static int make_events(struct maker *m)
     for (uint32_t event = 0; event < recording->event_count; event++) {
         const struct recorded_event *its = &recording->events[event];
         struct profile_sum sum = profile_sum(m->view, event);
-        char text[CELL_MAX];
+        char text[TEXT_SIZE_MAX];
         if (!fits(m, its->name)) {
             continue;
         }
         if (begin_row(m, event, event, 0)) {
             return -ENOMEM;
         }
-        (void)cell_weight(its, sum.weight, text);
+        (void)text_weight(sum.weight, its->unit, text);
         packed_output_printf(m->output, "%11" PRIu64 "%16s  ", sum.samples, text);
         put_rest(m, its->name, 29);
         end_row(m, its->name);

@@ -64,18 +64,6 @@ const char *cell_fit_name(const char *name, uint32_t width, char text[CELL_MAX])
     return text;
 }
 
-bool cell_weight(const struct recorded_event *event, uint64_t weight, char text[CELL_MAX])
-{
-    if (event_is_time(event)) {
-        snprintf(text, CELL_MAX, "%.2f s", (double)weight / 1e9);
-    } else if (event_is_bytes(event)) {
-        text_size(weight, text);
-    } else {
-        snprintf(text, CELL_MAX, "%" PRIu64, weight);
-    }
-    return event_is_time(event) || event_is_bytes(event);
-}
-
 uint32_t cell_terminal_width(void)
 {
     struct winsize size;

@@ -3,7 +3,6 @@
 #define JD_TOOL_CELLS_H
 
 #include "jdtool/base/packed_output.h"
-#include "jdtool/resolve/sample_sink.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,10 +19,6 @@ uint32_t cell_columns(const char *text);
 /* A method's name in at most `width` columns, where it can be: without its arguments, then with
  * packages as their first letters. Returns `name` or `text`. */
 const char *cell_fit_name(const char *name, uint32_t width, char text[CELL_MAX]);
-
-/* What samples of an event weigh together, as people read it: "1.25 s", "3.4MB"; of another unit
- * the number alone. False: that. */
-bool cell_weight(const struct recorded_event *event, uint64_t weight, char text[CELL_MAX]);
 
 /* How wide standard output is: $COLUMNS, the terminal's own columns, else 120. */
 uint32_t cell_terminal_width(void);

@@ -48,8 +48,8 @@ static void put_share(const struct view *v, uint64_t weight)
 static void begin_table(const struct view *v, const char *what)
 {
     const struct recorded_event *event = &v->profile->recording->events[v->event];
-    char weight[CELL_MAX];
-    bool has_unit = cell_weight(event, v->sum.weight, weight);
+    char weight[TEXT_SIZE_MAX];
+    bool has_unit = text_weight(v->sum.weight, event->unit, weight);
     packed_output_printf(v->output, "%s: %" PRIu64 " samples, %s%s%s%s%s\n", event->name,
                          v->sum.samples, weight, has_unit ? "" : " ", has_unit ? "" : event->unit,
                          *what ? ". " : "", what);
