@@ -315,6 +315,53 @@ TEST(test_limits_of_names_and_roots)
     }
 }
 
+/* So many samples of one of two events, whose stacks reach their root or do not. */
+static void put_event(struct perf_file *file, uint64_t id, uint32_t count, bool rooted)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t words[] = {id,
+                                  CODE,
+                                  (uint64_t)PID << 32 | PID,
+                                  1000200 + i % 100,
+                                  rooted ? 3 : 2,
+                                  PERF_CONTEXT_USER,
+                                  CODE,
+                                  LIBC + 0x10};
+        perf_file_record(file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, words,
+                         sizeof words - (rooted ? 0 : sizeof words[0]));
+    }
+}
+
+/* Many whole stacks of one event hide no broken ones of another, but for a few of those. */
+TEST(test_each_event_is_judged)
+{
+    static const struct {
+        uint32_t rooted, unrooted;
+        const char *verdict, *reason;
+    } cases[] = {
+        {90, 10, "fair", "\"90.0 % of the stacks of event reach their thread's root\""},
+        {49, 51, "bad", "\"49.0 % of the stacks of event reach their thread's root\""},
+        {95, 5, "good", "\"\""},
+        {9, 10, "good", "\"\""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct perf_file file = begin_recording(state);
+        char verdict[64];
+        file.attr_count = 2;
+        file.attrs[0].sample_type |= PERF_SAMPLE_IDENTIFIER;
+        file.attrs[0].sample_id_all = 0;
+        file.attrs[1] = file.attrs[0];
+        file.attrs[1].config = PERF_COUNT_SW_PAGE_FAULTS;
+        put_event(&file, 101, 10000, true);
+        put_event(&file, 100, cases[i].rooted, true);
+        put_event(&file, 100, cases[i].unrooted, false);
+        const char *card = card_of(state, &file, NULL);
+        snprintf(verdict, sizeof verdict, "\"verdict\": \"%s\",", cases[i].verdict);
+        assert_says(card, verdict);
+        assert_says(card, cases[i].reason);
+    }
+}
+
 /* ---- The verdict in exports ---- */
 
 static void run(const struct verb *verb, char **arguments)

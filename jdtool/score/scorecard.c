@@ -504,15 +504,47 @@ static void add_reason(struct judgement *judgement, enum verdict verdict, const 
              reason);
 }
 
+/* The one of several events whose share is worst, of those with stacks enough to tell; NULL: that
+ * of all together is worse still. */
+static const struct recorded_event *worst_of(const struct scorecard *card,
+                                             double (*good)(const struct scorecard_event *),
+                                             double *share)
+{
+    const struct recording *recording = card->recording;
+    const struct recorded_event *worst = NULL;
+    for (uint32_t i = 0; recording->event_count > 1 && i < recording->event_count; i++) {
+        const struct scorecard_event *event = &card->events[i];
+        if (event->stacks - event->stacks_frozen >= SCORECARD_EVENT_STACKS &&
+            good(event) < *share) {
+            *share = good(event);
+            worst = &recording->events[i];
+        }
+    }
+    return worst;
+}
+
+static double minus_unnamed_share(const struct scorecard_event *event)
+{
+    return -share(event->frames - event->frames_named, event->frames);
+}
+
+static double rooted_share(const struct scorecard_event *event)
+{
+    return share(event->stacks_rooted, event->stacks - event->stacks_frozen);
+}
+
 static void judge_names(const struct scorecard *card, struct judgement *judgement)
 {
     char text[160];
-    double unnamed = scorecard_unnamed_share(card);
+    double good = -scorecard_unnamed_share(card);
+    const struct recorded_event *worst = worst_of(card, minus_unnamed_share, &good);
+    double unnamed = -good;
     uint64_t outside = card->jvms.nowhere + card->jvms.unreadable;
     const char *what = outside * 2 > card->jvms.frames - card->jvms.frames_named + outside
                            ? "are samples in code of no file or dump that could be read"
                            : "have no name";
-    snprintf(text, sizeof text, "%.1f %% of the frames in generated code %s", 100 * unnamed, what);
+    snprintf(text, sizeof text, "%.1f %% of the frames in generated code%s%s %s", 100 * unnamed,
+             worst ? " of " : "", worst ? worst->name : "", worst ? "have no name" : what);
     add_reason(judgement,
                unnamed > SCORECARD_UNNAMED_LIMIT  ? VERDICT_BAD
                : unnamed > SCORECARD_UNNAMED_GOOD ? VERDICT_FAIR
@@ -524,7 +556,9 @@ static void judge_roots(const struct scorecard *card, struct judgement *judgemen
 {
     char text[160];
     double rooted = scorecard_rooted_share(card);
-    snprintf(text, sizeof text, "%.1f %% of the stacks reach their thread's root", 100 * rooted);
+    const struct recorded_event *worst = worst_of(card, rooted_share, &rooted);
+    snprintf(text, sizeof text, "%.1f %% of the stacks%s%s reach their thread's root", 100 * rooted,
+             worst ? " of " : "", worst ? worst->name : "");
     if (scorecard_judged_stacks(card)) {
         add_reason(judgement,
                    rooted < SCORECARD_ROOTED_LIMIT  ? VERDICT_BAD

@@ -31,6 +31,9 @@
 /* With fewer stacks that reach their root who called whom is guesswork. */
 #define SCORECARD_ROOTED_GOOD  0.95
 #define SCORECARD_ROOTED_LIMIT 0.5
+/* Of several events each is judged for itself that has so many stacks: many of one hide none of
+ * another. */
+#define SCORECARD_EVENT_STACKS 100
 /*
  * Time in the profile, as a share of what the kernel accounted. A sample falls by chance, three
  * standard deviations (of a Poisson count) of it: the profile is not good beyond a limit where one
