@@ -211,6 +211,18 @@ copied=$(($(count default stacks) - walked))
 claim "walked by default" "$walked of $(count default stacks)"
 ((walked >= 200 && copied >= 300)) || fail "default: $walked stacks were walked, $copied copied"
 
+# Copies lack the callers of virtual threads: where a thread may carry these, walks begin at once.
+if [ "$jdk_major" -ge 21 ]; then
+    for try in 1 2 4 8; do
+        record carried auto -F 99 -- "$jdk/bin/java" -cp "$classes" Frozen $((3 * try)) 60
+        ! enough carried walked 50 || break
+    done
+    walked=$(count carried walked)
+    copied=$(($(count carried stacks) - walked))
+    claim "walked by default, of virtual threads" "$walked of $(count carried stacks)"
+    ((walked >= 50 && copied < 200)) || fail "carriers: $walked stacks were walked, $copied copied"
+fi
+
 # The process that makes the tables dies: its recording goes on with copies, and says it once.
 record dead kernel -- "$jdk/bin/java" -cp "$classes" DeepChain 5 &
 recorder=$!

@@ -63,9 +63,17 @@ void present_kernel(struct perf_pipe *pipe)
 
 /* ---- Threads ---- */
 
-static void put_threads(struct perf_pipe *pipe, pid_t process)
+bool present_may_carry(const char *comm)
+{
+    static const char pool[] = "ForkJoinPool-";
+    return strncmp(comm, pool, sizeof pool - 1) == 0;
+}
+
+/* Whether one of them may carry virtual ones. */
+static bool put_threads(struct perf_pipe *pipe, pid_t process)
 {
     char path[PATH_MAX];
+    bool carries = false;
     struct dirent *entry;
     snprintf(path, sizeof path, "/proc/%d/task", (int)process);
     DIR *threads = opendir(path);
@@ -86,11 +94,13 @@ static void put_threads(struct perf_pipe *pipe, pid_t process)
             bytes_u32(&body, (uint32_t)process);
             bytes_u32(&body, (uint32_t)strtoul(entry->d_name, NULL, 10));
             put(pipe, PERF_RECORD_COMM, PERF_RECORD_MISC_USER, &body, name);
+            carries |= present_may_carry(name);
         }
     }
     if (threads) {
         closedir(threads);
     }
+    return carries;
 }
 
 /* ---- Mappings ---- */
@@ -223,10 +233,11 @@ static void put_mappings(struct perf_pipe *pipe, pid_t process, bool with_ids)
     }
 }
 
-void present_process(struct perf_pipe *pipe, pid_t process, bool with_ids)
+bool present_process(struct perf_pipe *pipe, pid_t process, bool with_ids)
 {
-    put_threads(pipe, process);
+    bool carries = put_threads(pipe, process);
     put_mappings(pipe, process, with_ids);
+    return carries;
 }
 
 static void put_end(struct perf_pipe *pipe, pid_t process, uint32_t thread, uint64_t time)
@@ -268,7 +279,7 @@ void present_no_more(struct perf_pipe *pipe, pid_t process, uint64_t time)
 
 static bool present(void *pipe, pid_t process)
 {
-    present_process(pipe, process, true);
+    (void)present_process(pipe, process, true);
     return true;
 }
 

@@ -18,8 +18,12 @@
 void present_kernel(struct perf_pipe *pipe);
 
 /* Nothing of a process that has ended. with_ids: files are opened to tell their build-ids; else
- * they are told by device and inode. */
-void present_process(struct perf_pipe *pipe, pid_t process, bool with_ids);
+ * they are told by device and inode. Whether a thread of it may carry virtual ones. */
+bool present_process(struct perf_pipe *pipe, pid_t process, bool with_ids);
+
+/* The carriers of virtual threads are workers of a ForkJoinPool, by default of the JVM's first one
+ * (java.lang.VirtualThread, createDefaultScheduler). Others may have one, too. */
+bool present_may_carry(const char *comm);
 
 /* It is sampled no longer: its threads, as if they had ended at that time. */
 void present_no_more(struct perf_pipe *pipe, pid_t process, uint64_t time);

@@ -634,7 +634,8 @@ static void tell_process(void *context, uint32_t pid)
 {
     struct sampler *sampler = context;
     const struct sampler_options *options = sampler->options;
-    present_process(&sampler->turn.pipe, (pid_t)pid, !options->reads_no_files && !options->is_held);
+    bool with_ids = !options->reads_no_files && !options->is_held;
+    sampler->turn.carries |= present_process(&sampler->turn.pipe, (pid_t)pid, with_ids);
 }
 
 /* What the recording is of. With what comes in the side-band's rings, and the build-ids that we put
@@ -703,11 +704,12 @@ static void notice(void *context, uint32_t pid)
     walker_notice(context, (pid_t)pid);
 }
 
-/* Begins to walk stacks when enough were copied, and does so as soon as that can be. */
+/* Begins to walk stacks when enough were copied, or these may lack callers in the heap, and does so
+ * as soon as that can be. */
 static void go_on_to_walk(struct sampler *sampler)
 {
     struct turn *turn = &sampler->turn;
-    if (walker_begins(turn->walker, turn->copied)) {
+    if (walker_begins(turn->walker, turn->carries ? UINT64_MAX : turn->copied)) {
         turn_each_process(turn, notice, turn->walker);
     }
     int program = sampler->walks ? -1 : walker_program(turn->walker, WALK_OF_CLOCK);

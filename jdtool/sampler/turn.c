@@ -240,6 +240,9 @@ static bool maps_a_file(const struct turn *turn, const struct perf_event_header 
     return header->size > MMAP2_NAME_AT + 2 && memcmp(turn->record + MMAP2_NAME_AT, "//", 2) != 0;
 }
 
+/* pid, tid, and then the name, with a NUL. */
+enum { COMM_AT = 16 };
+
 /* A record of the side-band, which tells of all processes. */
 static void take_side_band(struct turn *turn, const struct ring *ring, uint64_t at,
                            const struct perf_event_header *header)
@@ -255,6 +258,7 @@ static void take_side_band(struct turn *turn, const struct ring *ring, uint64_t 
             stack_ends_forget(&turn->ends, pid);
         }
         is_wanted = is_sampled(turn, pid);
+        turn->carries |= is_wanted && present_may_carry((const char *)turn->record + COMM_AT);
         break;
     case PERF_RECORD_EXIT: /* as of FORK */
         memcpy(&tid, turn->record + FORK_TIDS_AT, sizeof tid);

@@ -65,6 +65,7 @@ struct turn {
     uint32_t lost_before; /* samples that were lost, too few to be one that would be given on */
     struct perf_pipe pipe;
     uint64_t copied;       /* stacks */
+    bool carries;          /* virtual threads: some thread of who is sampled may */
     struct walker *walker; /* is told of processes that are sampled; NULL: stacks are copied */
     bool compares;         /* what was walked goes along with the copy that follows it */
     struct {               /* such a one, as the user's part of a call chain */
