@@ -66,7 +66,8 @@ void present_kernel(struct perf_pipe *pipe)
 bool present_may_carry(const char *comm)
 {
     static const char pool[] = "ForkJoinPool-";
-    return strncmp(comm, pool, sizeof pool - 1) == 0;
+    static const char cut[] = "ForkJoi..";
+    return strncmp(comm, pool, sizeof pool - 1) == 0 || strncmp(comm, cut, sizeof cut - 1) == 0;
 }
 
 /* Whether one of them may carry virtual ones. */

@@ -22,7 +22,8 @@ void present_kernel(struct perf_pipe *pipe);
 bool present_process(struct perf_pipe *pipe, pid_t process, bool with_ids);
 
 /* The carriers of virtual threads are workers of a ForkJoinPool, by default of the JVM's first one
- * (java.lang.VirtualThread, createDefaultScheduler). Others may have one, too. */
+ * (java.lang.VirtualThread, createDefaultScheduler). Others may have one, too. Since JDK 26 the
+ * name's middle is left out (os::set_native_thread_name). */
 bool present_may_carry(const char *comm);
 
 /* It is sampled no longer: its threads, as if they had ended at that time. */
