@@ -41,8 +41,8 @@ int source_texts_add_jdk(struct source_texts *texts, const struct module *module
 /*
  * The text of a file as methods name it ("java/util/HashMap.java"). One of Kotlin or Scala may lie
  * in a directory with fewer names than its package ("a/b/C.kt" in "b/C.kt", if it says "package
- * a.b"). *text has a NUL behind it and
- * is the caller's to free; NULL: not found, or not readable. 0 or -ENOMEM.
+ * a.b"). *text has a NUL behind it and is the caller's to free; NULL: not found, or not readable. 0
+ * or -ENOMEM.
  */
 int source_texts_read(struct source_texts *texts, const char *file, char **text, size_t *size);
 

@@ -50,21 +50,9 @@ struct {
     __type(value, u64);
 } away SEC(".maps");
 
-#define OUTPUT(name)                                                                               \
-    struct {                                                                                       \
-        __uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);                                               \
-        __type(key, u32);                                                                          \
-        __type(value, u32);                                                                        \
-    } name SEC(".maps")
-
 /* By processor: what a program that walks stacks (walk/walk.bpf.c) is to write, and that program,
  * as soon as there is one. The kernel runs no two of these at a time on a processor. */
-struct {
-    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-    __uint(max_entries, 1);
-    __type(key, u32);
-    __type(value, struct switches_told);
-} told SEC(".maps");
+TOLD;
 struct {
     __uint(type, BPF_MAP_TYPE_PROG_ARRAY);
     __uint(max_entries, 1);

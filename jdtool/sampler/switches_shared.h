@@ -20,6 +20,26 @@ struct switches_told {
     __u64 entry[SWITCHES_ENTRY_WORDS]; /* that of a wake-up is shorter */
 };
 
+#ifdef __bpf__
+
+/* Maps that both programs have: an event by processor to write into, and what is told next on it.
+ */
+#define OUTPUT(name)                                                                               \
+    struct {                                                                                       \
+        __uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);                                               \
+        __type(key, __u32);                                                                        \
+        __type(value, __u32);                                                                      \
+    } name SEC(".maps")
+#define TOLD                                                                                       \
+    struct {                                                                                       \
+        __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);                                                   \
+        __uint(max_entries, 1);                                                                    \
+        __type(key, __u32);                                                                        \
+        __type(value, struct switches_told);                                                       \
+    } told SEC(".maps")
+
+#endif
+
 /* Written like an entry of a tracepoint of the number 0, which none has: a thread that was switched
  * away from runs again. Its number and its process' are those of our PID namespace. */
 struct switches_back {

@@ -504,10 +504,10 @@ static void add_reason(struct judgement *judgement, enum verdict verdict, const 
              reason);
 }
 
-/* The one of several events whose share is worst, of those with stacks enough to tell; NULL: that
- * of all together is worse still. */
+/* The one of several events that lacks the largest share, of those with stacks enough to tell;
+ * NULL: all together lack more. */
 static const struct recorded_event *worst_of(const struct scorecard *card,
-                                             double (*good)(const struct scorecard_event *),
+                                             double (*lacks)(const struct scorecard_event *),
                                              double *share)
 {
     const struct recording *recording = card->recording;
@@ -515,30 +515,29 @@ static const struct recorded_event *worst_of(const struct scorecard *card,
     for (uint32_t i = 0; recording->event_count > 1 && i < recording->event_count; i++) {
         const struct scorecard_event *event = &card->events[i];
         if (event->stacks - event->stacks_frozen >= SCORECARD_EVENT_STACKS &&
-            good(event) < *share) {
-            *share = good(event);
+            lacks(event) > *share) {
+            *share = lacks(event);
             worst = &recording->events[i];
         }
     }
     return worst;
 }
 
-static double minus_unnamed_share(const struct scorecard_event *event)
+static double lacks_names(const struct scorecard_event *event)
 {
-    return -share(event->frames - event->frames_named, event->frames);
+    return share(event->frames - event->frames_named, event->frames);
 }
 
-static double rooted_share(const struct scorecard_event *event)
+static double lacks_roots(const struct scorecard_event *event)
 {
-    return share(event->stacks_rooted, event->stacks - event->stacks_frozen);
+    return 1 - share(event->stacks_rooted, event->stacks - event->stacks_frozen);
 }
 
 static void judge_names(const struct scorecard *card, struct judgement *judgement)
 {
     char text[160];
-    double good = -scorecard_unnamed_share(card);
-    const struct recorded_event *worst = worst_of(card, minus_unnamed_share, &good);
-    double unnamed = -good;
+    double unnamed = scorecard_unnamed_share(card);
+    const struct recorded_event *worst = worst_of(card, lacks_names, &unnamed);
     uint64_t outside = card->jvms.nowhere + card->jvms.unreadable;
     const char *what = outside * 2 > card->jvms.frames - card->jvms.frames_named + outside
                            ? "are samples in code of no file or dump that could be read"
@@ -555,8 +554,9 @@ static void judge_names(const struct scorecard *card, struct judgement *judgemen
 static void judge_roots(const struct scorecard *card, struct judgement *judgement)
 {
     char text[160];
-    double rooted = scorecard_rooted_share(card);
-    const struct recorded_event *worst = worst_of(card, rooted_share, &rooted);
+    double unrooted = 1 - scorecard_rooted_share(card);
+    const struct recorded_event *worst = worst_of(card, lacks_roots, &unrooted);
+    double rooted = 1 - unrooted;
     snprintf(text, sizeof text, "%.1f %% of the stacks%s%s reach their thread's root", 100 * rooted,
              worst ? " of " : "", worst ? worst->name : "");
     if (scorecard_judged_stacks(card)) {

@@ -18,15 +18,20 @@ LIBBPF_OBJECT(jd_walk_object, JD_BPF_OBJECT);
 static const char *const names[WALK_PROGRAMS] = {
     [WALK_OF_CLOCK] = "sample", [WALK_OF_PROBES] = "probe", [WALK_OF_SWITCHES] = "switched"};
 
+static struct bpf_map *find(const struct walk_program *program, const char *name)
+{
+    return bpf.find_map(program->object, name);
+}
+
 static int map_fd(const struct walk_program *program, const char *name)
 {
-    return bpf.map_fd(bpf.find_map(program->object, name));
+    return bpf.map_fd(find(program, name));
 }
 
 /* What a table takes in memory: values stand at multiples of 8, and pages are whole. */
 static void *map_table(const struct walk_program *program, const char *name)
 {
-    const struct bpf_map *map = bpf.find_map(program->object, name);
+    const struct bpf_map *map = find(program, name);
     size_t size = ((size_t)bpf.value_size(map) + 7) / 8 * 8 * bpf.max_entries(map);
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     void *at = mmap(NULL, (size + page - 1) / page * page, PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -58,11 +63,6 @@ static void say_whose_numbers(struct walk_config *config)
         config->namespace_device = namespace.st_dev;
         config->namespace_inode = namespace.st_ino;
     }
-}
-
-static struct bpf_map *find(const struct walk_program *program, const char *name)
-{
-    return bpf.find_map(program->object, name);
 }
 
 /* False: the object has no such tables. */
@@ -142,7 +142,7 @@ const char *walk_program_load(struct walk_program *program, const struct walk_ro
 
 static void unmap(const struct walk_program *program, const char *name, void *table)
 {
-    const struct bpf_map *map = bpf.find_map(program->object, name);
+    const struct bpf_map *map = find(program, name);
     if (table) {
         (void)munmap(table, ((size_t)bpf.value_size(map) + 7) / 8 * 8 * bpf.max_entries(map));
     }

@@ -97,25 +97,13 @@ struct {
     __type(value, u32);
 } processes SEC(".maps");
 
-#define OUTPUT(name)                                                                               \
-    struct {                                                                                       \
-        __uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);                                               \
-        __type(key, u32);                                                                          \
-        __type(value, u32);                                                                        \
-    } name SEC(".maps")
-
 /* By processor: the event that what was walked is written into. */
 OUTPUT(output);
 
 /* Those of the program that follows the scheduler. */
 OUTPUT(blocked);
 OUTPUT(waking);
-struct {
-    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-    __uint(max_entries, 1);
-    __type(key, u32);
-    __type(value, struct switches_told);
-} told SEC(".maps");
+TOLD;
 
 /* How walks ended, by enum walked_end; behind that the bytes that they wrote. */
 struct {
