@@ -96,7 +96,17 @@ TEST_WITH(directories_of_others_are_refused, set_up, scratch_remove)
     assert_false(leads_to(below, ""));
     assert_int_equal(access(below, F_OK), -1);
     /* Ours below theirs is no better: they can put another one in its place. */
-    assert_int_equal(mkdir(below, 0700), 0);
+    assert_int_equal(mkdir(below, 0755), 0);
+    assert_false(leads_to(below, ""));
+    /* But one that is closed to them: nobody but us can have made what they put there. */
+    assert_int_equal(chmod(below, 0700), 0);
+    assert_true(leads_to(below, below));
+    assert_false(leads_to(scratch_path(state, "theirs/below/new"), ""));
+    const char *link = scratch_path(state, "theirs/link");
+    assert_int_equal(symlink("below", link), 0);
+    assert_false(leads_to(link, ""));
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(chown(below, NOBODY, NOBODY), 0);
     assert_false(leads_to(below, ""));
     setenv("JITDUMPDIR", theirs, 1);
     assert_false(leads_to("", ""));

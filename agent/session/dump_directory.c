@@ -26,6 +26,8 @@ struct walk {
     char path[PATH_MAX]; /* without symbolic links; "" is the root */
     char rest[PATH_MAX]; /* of the way, relative to it */
     unsigned links;
+    char foreign[PATH_MAX]; /* the first directory on the way that somebody else owns; "": none */
+    uid_t owner;            /* of that */
 };
 
 static int fail(const char *what, const char *path, int error)
@@ -75,16 +77,12 @@ static bool is_trusted(uid_t owner)
     return (long)owner == read_number("/proc/sys/kernel/overflowuid") && !knows_all_users();
 }
 
-static int check_owner(const char *what, const char *path, const char *name, uid_t owner)
+static int refuse(const char *what, const char *path, uid_t owner)
 {
-    if (is_trusted(owner)) {
-        return 0;
-    }
-    message(
-        MESSAGE_ERROR,
-        "failed to use the %s %s/%s: it belongs to user %lu, who could lead the dump elsewhere; "
-        "only root's and those of user %lu are used",
-        what, path, name, (unsigned long)owner, (unsigned long)geteuid());
+    message(MESSAGE_ERROR,
+            "failed to use the %s %s: it belongs to user %lu, who could lead the dump elsewhere; "
+            "only root's and those of user %lu are used",
+            what, path, (unsigned long)owner, (unsigned long)geteuid());
     return -EPERM;
 }
 
@@ -158,14 +156,16 @@ static int enter(struct walk *walk, const char *name)
 {
     struct stat status;
     bool last = strspn(walk->rest, "/") == strlen(walk->rest);
-    if (last && mkdirat(walk->fd, name, 0700) != 0 && errno != EEXIST) {
+    if (last && !walk->foreign[0] && mkdirat(walk->fd, name, 0700) != 0 && errno != EEXIST) {
         append(walk->path, name);
         return fail("make", walk->path, errno);
     }
     if (fstatat(walk->fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode)) {
-        return check_owner("symbolic link", walk->path, name, status.st_uid) == 0
-                   ? follow(walk, name)
-                   : -EPERM;
+        if (is_trusted(status.st_uid) && !walk->foreign[0]) {
+            return follow(walk, name);
+        }
+        append(walk->path, name);
+        return refuse("symbolic link", walk->path, status.st_uid);
     }
     int fd = openat(walk->fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &status) != 0) {
@@ -178,10 +178,25 @@ static int enter(struct walk *walk, const char *name)
     }
     close(walk->fd);
     walk->fd = fd;
-    if (check_owner("directory", walk->path, name, status.st_uid) != 0) {
-        return -EPERM;
+    if (!append(walk->path, name)) {
+        return fail("open", walk->path, ENAMETOOLONG);
     }
-    return append(walk->path, name) ? 0 : fail("open", walk->path, ENAMETOOLONG);
+    if (!is_trusted(status.st_uid) && !walk->foreign[0]) {
+        memcpy(walk->foreign, walk->path, sizeof(walk->foreign));
+        walk->owner = status.st_uid;
+    }
+    return 0;
+}
+
+/*
+ * A directory that was made for us in somebody else's, as jdperf makes one where sudo was called:
+ * it is ours, and closed to all others. They can put only one in its place that is the same, and
+ * lies beside it: to move a directory into another one takes the right to write to it.
+ */
+static bool is_private(const struct walk *walk)
+{
+    struct stat status;
+    return fstat(walk->fd, &status) == 0 && status.st_uid == geteuid() && !(status.st_mode & 077);
 }
 
 /* Walks to a directory. Its descriptor, or a negative errno after a message; `out` is where it is.
@@ -203,6 +218,9 @@ static int walk_to(const char *path, char out[PATH_MAX])
             continue;
         }
         result = strcmp(name, "..") == 0 ? go_up(&walk) : enter(&walk, name);
+    }
+    if (result == 0 && walk.foreign[0] && !is_private(&walk)) {
+        result = refuse("directory", walk.foreign, walk.owner);
     }
     if (result != 0) {
         if (walk.fd >= 0) {

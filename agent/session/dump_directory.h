@@ -16,7 +16,8 @@
  * $HOME, else the current directory: where perf's own agent puts its dumps.
  *
  * From the root down every directory, and every symbolic link on the way, has to belong to us or to
- * root: whoever else owns one could lead us elsewhere.
+ * root: whoever else owns one could lead us elsewhere. But a directory below somebody else's is
+ * used if it is there, ours and closed to all others (mode 0700), and no link leads to it.
  *
  * Returns a descriptor of the directory for the caller to close, or a negative errno after a
  * message.

@@ -5,6 +5,8 @@
 need_real_profile
 compile_sample
 mkdir here there
+# Where sudo is called: in a directory of its caller's.
+! is_root || chown 65534:65534 here
 SUDO_UID=65534 SUDO_GID=65534 run 0 "$JDPERF" record -o here/p -- java -cp classes Market 4
 if part "what sudo has recorded" is_root; then
     # Whoever typed it packs it as himself: everything is his.
