@@ -19,9 +19,9 @@ static bool is_frame_reg(ZydisRegister reg)
     return wide == ZYDIS_REGISTER_RSP || wide == ZYDIS_REGISTER_RBP;
 }
 
-static bool is_stack(const ZydisDecodedOperand *operand)
+static bool is_based(const ZydisDecodedOperand *operand, ZydisRegister base)
 {
-    return operand->type == ZYDIS_OPERAND_TYPE_MEMORY && operand->mem.base == ZYDIS_REGISTER_RSP &&
+    return operand->type == ZYDIS_OPERAND_TYPE_MEMORY && operand->mem.base == base &&
            operand->mem.index == ZYDIS_REGISTER_NONE;
 }
 
@@ -73,16 +73,20 @@ static const char *fault(const uint8_t *bytes, uint32_t size, const struct flow_
     if ((is_mov && operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER && operands[1].size == 64 &&
          operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
          operands[1].reg.value == ZYDIS_REGISTER_RSP) ||
-        (insn.mnemonic == ZYDIS_MNEMONIC_LEA && is_stack(&operands[1]))) {
+        (insn.mnemonic == ZYDIS_MNEMONIC_LEA && is_based(&operands[1], ZYDIS_REGISTER_RSP))) {
         return "it takes sp";
     }
     uint32_t steps = calls;
     for (int i = 0; i < 2 && is_mov; i++) {
         const ZydisDecodedOperand *reg = &operands[1 - i];
-        if (is_stack(&operands[i]) && reg->type == ZYDIS_OPERAND_TYPE_REGISTER && reg->size == 64) {
+        bool by_sp = is_based(&operands[i], ZYDIS_REGISTER_RSP);
+        bool by_fp = i == 1 && is_based(&operands[i], ZYDIS_REGISTER_RBP);
+        if ((by_sp || by_fp) && reg->type == ZYDIS_OPERAND_TYPE_REGISTER && reg->size == 64) {
             const struct flow_step *step = &skimmed->steps[0];
             steps = 1;
-            if (step->kind != (i ? FLOW_LOAD : FLOW_STORE) ||
+            if (step->kind != (by_fp ? FLOW_LOAD_FP
+                               : i   ? FLOW_LOAD
+                                     : FLOW_STORE) ||
                 step->value != (int32_t)operands[i].mem.disp.value ||
                 step->reg != dwarf_of[ZydisRegisterGetId(reg->reg.value)]) {
                 return "another load or store";

@@ -309,7 +309,7 @@ static void guess_interpreted(const struct frames_code *code, uint32_t offset,
 {
     (void)code;
     (void)offset;
-    state->interpreted = true;
+    flow_state_interpreted(state);
 }
 
 /* One codelet's code, [from, to). */
@@ -317,8 +317,9 @@ static int follow_codelet(struct flow *flow, const struct flow_interpreter *inte
                           uint32_t from, uint32_t to, uint32_t bytecode)
 {
     struct flow_state state = interpreter->entry;
-    state.interpreted =
-        bytecode != UINT32_MAX || !interpreter->is_entry(flow->code->bytes + from, to - from);
+    if (bytecode != UINT32_MAX || !interpreter->is_entry(flow->code->bytes + from, to - from)) {
+        flow_state_interpreted(&state);
+    }
     return flow_follow(flow, from, &state);
 }
 
@@ -352,7 +353,7 @@ int flow_follow_interpreter(struct flow *flow, const struct flow_interpreter *in
         }
         if (pass == 0 && at == 0) {
             struct flow_state inside = interpreter->entry;
-            inside.interpreted = true;
+            flow_state_interpreted(&inside);
             return flow_follow(flow, 0, &inside);
         }
     }

@@ -65,7 +65,16 @@ bool flow_state_join(struct flow_state *into, const struct flow_state *other)
 bool flow_state_is_plain(const struct flow_state *state)
 {
     return state->alias == FLOW_UNKNOWN && state->saved == FLOW_UNKNOWN &&
-           state->ra_copy == FLOW_NO_REG && state->ra != FRAME_IN_REG && !state->interpreted;
+           state->ra_copy == FLOW_NO_REG && state->ra != FRAME_IN_REG;
+}
+
+void flow_state_interpreted(struct flow_state *state)
+{
+    state->interpreted = true;
+    state->alias = FLOW_UNKNOWN;
+    state->saved = FLOW_UNKNOWN;
+    state->ra_copy = FLOW_NO_REG;
+    state->ra = FRAME_NOWHERE;
 }
 
 /* sp's distance is lost: places relative to the CFA can no longer be told from sp. */
@@ -245,7 +254,7 @@ static void store(struct flow_state *state, const struct flow_rules *rules, uint
     } else if (rules->shape == FRAMES_INTERPRETER && state->fp != FLOW_UNKNOWN &&
                state->sp != FLOW_UNKNOWN && state->sp - value == state->fp + 8) {
         /* generate_fixed_frame: the sender's sp goes to fp - 8; the frame is complete. */
-        state->interpreted = true;
+        flow_state_interpreted(state);
     }
 }
 

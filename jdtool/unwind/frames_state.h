@@ -66,6 +66,13 @@ void flow_state_step(struct flow_state *state, const struct flow_rules *rules,
 /* Takes what another path says into *into. True when that changed it. */
 bool flow_state_join(struct flow_state *into, const struct flow_state *other);
 
+/*
+ * Puts it inside an interpreted frame, where fp tells all. What registers told of the caller is
+ * forgotten, for they are used for other things: r13, which handed over the sender's sp, is the
+ * bytecode pointer there.
+ */
+void flow_state_interpreted(struct flow_state *state);
+
 /* Whether no register but sp and fp tells of the caller. It stays so: what joins gives nothing. */
 bool flow_state_is_plain(const struct flow_state *state);
 

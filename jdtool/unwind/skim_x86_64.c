@@ -98,10 +98,10 @@ static bool rm_is_frame_reg(const struct skim *skim)
     return skim->mod == 3 && is_frame_reg(skim->rm);
 }
 
-/* [rsp + displacement] */
-static bool rm_is_stack(const struct skim *skim)
+/* [base + displacement] */
+static bool rm_is_based(const struct skim *skim, uint8_t base)
 {
-    return skim->mod != 3 && skim->has_base && skim->rm == RSP && !skim->has_index;
+    return skim->mod != 3 && skim->has_base && skim->rm == base && !skim->has_index;
 }
 
 static bool is_wide(const struct skim *skim)
@@ -171,8 +171,10 @@ static bool move(struct skim *skim, uint8_t opcode, struct flow_insn *insn)
     if (is_load && is_frame_reg(skim->reg)) {
         return false;
     }
-    if (whole && rm_is_stack(skim)) {
+    if (whole && rm_is_based(skim, RSP)) {
         add_step(insn, is_load ? FLOW_LOAD : FLOW_STORE, dwarf_of[skim->reg], skim->displacement);
+    } else if (whole && is_load && rm_is_based(skim, RBP)) {
+        add_step(insn, FLOW_LOAD_FP, dwarf_of[skim->reg], skim->displacement);
     }
     return true;
 }
