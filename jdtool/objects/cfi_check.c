@@ -25,13 +25,17 @@ struct checker {
     bool eh_frame;
     struct cie *cies;
     uint32_t cie_count, cie_room;
+    const struct cie *last_cie; /* found: most FDEs have that of the one before */
     uint32_t *fdes;
     uint32_t fde_count, fde_room;
 };
 
 /* ---- Programs ---- */
 
-/* Operands: r register, u and s LEB128, b block, digits so many bytes. NULL: nobody writes it. */
+/*
+ * Operands of those with an opcode of their own: r register, u and s LEB128, b block, digits so
+ * many bytes. NULL: nobody writes it.
+ */
 static const char *operands_of(uint8_t opcode)
 {
     static const char *const extended[] = {
@@ -62,15 +66,7 @@ static const char *operands_of(uint8_t opcode)
         [DW_CFA_GNU_args_size] = "u",
         [DW_CFA_GNU_negative_offset_extended] = "ru",
     };
-    switch (opcode & 0xc0) {
-    case DW_CFA_offset:
-        return "u";
-    case DW_CFA_advance_loc:
-    case DW_CFA_restore:
-        return "";
-    default:
-        return opcode < sizeof extended / sizeof extended[0] ? extended[opcode] : NULL;
-    }
+    return opcode < sizeof extended / sizeof extended[0] ? extended[opcode] : NULL;
 }
 
 static bool skip(const uint8_t **at, const uint8_t *end, uint64_t bytes)
@@ -109,6 +105,13 @@ static bool check_program(const uint8_t *at, const uint8_t *end)
     }
     while (at < end) {
         uint8_t opcode = *at++;
+        uint8_t primary = opcode & 0xc0;
+        if (primary) { /* nearly all: advance_loc, restore, offset */
+            if (primary == DW_CFA_offset && !check_operand('u', &at, end)) {
+                return false;
+            }
+            continue;
+        }
         const char *operands = operands_of(opcode);
         if (!operands) {
             return false;
@@ -118,10 +121,11 @@ static bool check_program(const uint8_t *at, const uint8_t *end)
                 return false;
             }
         }
-        remembered += opcode == DW_CFA_remember_state;
-        remembered -= opcode == DW_CFA_restore_state && remembered > 0;
-        if (remembered > CFI_REMEMBERED_MAX) {
+        if (opcode == DW_CFA_remember_state && ++remembered > CFI_REMEMBERED_MAX) {
             return false;
+        }
+        if (opcode == DW_CFA_restore_state && remembered) {
+            remembered--;
         }
     }
     return true;
@@ -184,6 +188,7 @@ static bool check_cie(struct checker *checker, Dwarf_Off offset, const Dwarf_CIE
         return false;
     }
     checker->cies[checker->cie_count++] = cie;
+    checker->last_cie = NULL; /* they may have moved */
     return true;
 }
 
@@ -194,12 +199,19 @@ static int compare_cie(const void *key, const void *element)
     return (offset > its) - (offset < its);
 }
 
+/* NULL: none is there. Stays valid until the next check_cie. */
+static const struct cie *find_cie(struct checker *checker, Dwarf_Off offset)
+{
+    if (checker->cie_count && (!checker->last_cie || checker->last_cie->offset != offset)) {
+        checker->last_cie =
+            bsearch(&offset, checker->cies, checker->cie_count, sizeof *checker->cies, compare_cie);
+    }
+    return checker->last_cie;
+}
+
 static bool check_fde(struct checker *checker, Dwarf_Off offset, const Dwarf_FDE *entry)
 {
-    const struct cie *cie = checker->cie_count
-                                ? bsearch(&entry->CIE_pointer, checker->cies, checker->cie_count,
-                                          sizeof *checker->cies, compare_cie)
-                                : NULL;
+    const struct cie *cie = find_cie(checker, entry->CIE_pointer);
     const uint8_t *at = entry->start;
     uint64_t augmentation = 0;
     if (!cie || !skip(&at, entry->end, 2 * cie->address_bytes) ||
@@ -248,6 +260,20 @@ static int compare_offset(const void *key, const void *element)
     return (a > b) - (a < b);
 }
 
+/* Whether an FDE begins there. The table is in the FDEs' order, mostly: *guess is where to look. */
+static bool is_fde(const struct checker *checker, uint32_t offset, uint32_t *guess)
+{
+    if (*guess < checker->fde_count && checker->fdes[*guess] == offset) {
+        ++*guess;
+        return true;
+    }
+    const uint32_t *found = checker->fde_count ? bsearch(&offset, checker->fdes, checker->fde_count,
+                                                         sizeof offset, compare_offset)
+                                               : NULL;
+    *guess = found ? (uint32_t)(found - checker->fdes) + 1 : 0;
+    return found;
+}
+
 /* Each pair of 4 bytes is a function's and its FDE's distance from the table's section. */
 static bool check_table(const struct checker *checker, const Elf_Data *table, uint64_t address,
                         uint64_t frame_address)
@@ -255,6 +281,7 @@ static bool check_table(const struct checker *checker, const Elf_Data *table, ui
     const uint8_t *at = table->d_buf;
     const uint8_t *end = at + table->d_size;
     uint32_t count;
+    uint32_t guess = 0;
     if (table->d_size < 4) {
         return false;
     }
@@ -277,9 +304,7 @@ static bool check_table(const struct checker *checker, const Elf_Data *table, ui
         int32_t distance;
         memcpy(&distance, at + 4, sizeof distance);
         uint64_t offset = address + (uint64_t)(int64_t)distance - frame_address;
-        uint32_t key = (uint32_t)offset;
-        if (key != offset || !checker->fde_count ||
-            !bsearch(&key, checker->fdes, checker->fde_count, sizeof key, compare_offset)) {
+        if (offset > UINT32_MAX || !is_fde(checker, (uint32_t)offset, &guess)) {
             return false;
         }
     }

@@ -135,7 +135,10 @@ size_t object_inlines(struct object *object, uint64_t address, const struct obje
 static Dwarf *debug_frame_of(void *context)
 {
     struct object *object = context;
-    return object_file_dwarf(&object->objects->places, object->file);
+    const struct file_places *places = &object->objects->places;
+    return object_file_has_debug_frame(places, object->file)
+               ? object_file_dwarf(places, object->file)
+               : NULL;
 }
 
 const struct native_row *object_row(struct object *object, uint64_t address)

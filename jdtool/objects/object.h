@@ -129,6 +129,8 @@ uint64_t object_file_bytes(const struct object_file *file);
 const struct symbols *object_file_symbols(const struct file_places *places,
                                           struct object_file *file);
 Dwarf *object_file_dwarf(const struct file_places *places, struct object_file *file);
+/* Whether that DWARF has .debug_frame, without opening it: it may take long. */
+bool object_file_has_debug_frame(const struct file_places *places, struct object_file *file);
 /* What was found in DWARF nobody keeps a pointer to: it is closed if it was not used since the last
  * call, and opened again when it is. */
 void object_file_rest(struct object_file *file);

@@ -194,15 +194,21 @@ static uint64_t leave_out(const struct file_places *places, const struct elf_fil
     return size;
 }
 
-/* Its own, or that of its debug file. */
-static Dwarf *begin_dwarf(const struct file_places *places, struct object_file *file)
+/* What has its DWARF: the file, else its debug file, which may not be there. */
+static const struct elf_file *dwarf_source(const struct file_places *places,
+                                           struct object_file *file)
 {
     size_t size;
-    const struct elf_file *with = &file->found.file;
-    if (!elf_file_section(with, ".debug_info", &size) &&
-        !elf_file_section(with, ".debug_frame", &size)) {
-        with = debug_of(places, file);
-    }
+    const struct elf_file *own = &file->found.file;
+    return elf_file_section(own, ".debug_info", &size) ||
+                   elf_file_section(own, ".debug_frame", &size)
+               ? own
+               : debug_of(places, file);
+}
+
+static Dwarf *begin_dwarf(const struct file_places *places, struct object_file *file)
+{
+    const struct elf_file *with = dwarf_source(places, file);
     if (elf_file_again(with, &file->dwarf_file)) {
         with = &file->dwarf_file;
     }
@@ -258,4 +264,11 @@ Dwarf *object_file_dwarf(const struct file_places *places, struct object_file *f
         }
     }
     return file->dwarf;
+}
+
+bool object_file_has_debug_frame(const struct file_places *places, struct object_file *file)
+{
+    size_t size;
+    const struct elf_file *with = dwarf_source(places, file);
+    return with->elf && elf_file_section(with, ".debug_frame", &size);
 }
