@@ -107,18 +107,20 @@ weight=$(the_event started alloc weight)
 grep -qE '\[\.\] byte\[\]' "$scratch/report" || fail "perf report does not know classes: $(grep -v '^#' "$scratch/report" | head -n 30)"
 
 # Deep stacks are whole, and one event with the shallow ones, whose copies are smaller. (-Xint: 80 frames are 20 KB.)
-"$jdperf" record -o "$scratch/depths" -F 49 -m 64M --alloc=4M -- "$jdk/bin/java" -Xint -cp "$classes" Depths 3 80 >/dev/null 2>"$scratch/err" ||
-    fail "depths: $(tail -n 5 "$scratch/err")"
-[ "$(perf evlist -i "$scratch/depths/perf.jit.data" | grep -c ':alloc')" = 1 ] || fail "depths: $(perf evlist -i "$scratch/depths/perf.jit.data")"
-"$jdperf" export "$scratch/depths" collapsed -o "$scratch/stacks" --event alloc 2>/dev/null
-for thread in shallow deep; do
-    awk -F';' -v thread=$thread '$1 == thread { n = split($0, parts, " "); all += parts[n]; rooted += /start_thread/ ? parts[n] : 0 }
-        END { print all + 0, rooted + 0 }' "$scratch/stacks" >"$scratch/count"
-    read -r all rooted <"$scratch/count"
-    note "depths: $thread: $rooted of $all stacks rooted"
-    [ "$all" -ge 20 ] || fail "depths: $thread: only $all samples"
-    [ $((rooted * 1000)) -ge $((all * 999)) ] || fail "depths: $thread: $rooted of $all stacks are rooted"
-done
+if my_part 1 "deep stacks"; then
+    "$jdperf" record -o "$scratch/depths" -F 49 -m 64M --alloc=4M -- "$jdk/bin/java" -Xint -cp "$classes" Depths 3 80 >/dev/null 2>"$scratch/err" ||
+        fail "depths: $(tail -n 5 "$scratch/err")"
+    [ "$(perf evlist -i "$scratch/depths/perf.jit.data" | grep -c ':alloc')" = 1 ] || fail "depths: $(perf evlist -i "$scratch/depths/perf.jit.data")"
+    "$jdperf" export "$scratch/depths" collapsed -o "$scratch/stacks" --event alloc 2>/dev/null
+    for thread in shallow deep; do
+        awk -F';' -v thread=$thread '$1 == thread { n = split($0, parts, " "); all += parts[n]; rooted += /start_thread/ ? parts[n] : 0 }
+            END { print all + 0, rooted + 0 }' "$scratch/stacks" >"$scratch/count"
+        read -r all rooted <"$scratch/count"
+        note "depths: $thread: $rooted of $all stacks rooted"
+        [ "$all" -ge 20 ] || fail "depths: $thread: only $all samples"
+        [ $((rooted * 1000)) -ge $((all * 999)) ] || fail "depths: $thread: $rooted of $all stacks are rooted"
+    done
+fi
 
 # Attached to a JVM that runs; a second time, for capabilities are had once.
 "$jdk/bin/java" -cp "$classes" Events 300 alloc locks exceptions >"$scratch/log" 2>&1 &

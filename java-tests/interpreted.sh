@@ -46,8 +46,14 @@ claim "callers at their call" "$(share "$right" "$checked") of $checked"
 [ "$checked" -gt 2000 ] || fail "only $checked calls to check"
 at_least "$right" "$checked" 99.5 || fail "callers that call somebody else: $(head -n 5 "$scratch/checked")"
 
+# Without the table the frame stays what it is, and the scorecard says so.
+rm "$scratch"/xint/*.methods
+"$jdtool" inject -i "$scratch/xint/perf.data" -o "$scratch/xint/once.data" >"$scratch/said" ||
+    fail "jdtool inject without a table"
+grep -q 'methods=on' "$scratch/said" || fail "nobody says that the table is missing"
+
 # JDK 8 and 11 call what computes these from the method itself.
-if [ "$jdk_major" -ge 17 ]; then
+if [ "$jdk_major" -ge 17 ] && my_part 0 "methods without a frame"; then
     record entries -Xint Entries 4
     read -r entries behind < <(perf script --max-stack 1000 --no-inline -i "$scratch/entries/once.data" -F ip,sym 2>/dev/null | awk '
         NF == 0 { above = ""; next }
@@ -62,6 +68,7 @@ if [ "$jdk_major" -ge 17 ]; then
     at_least "$rooted" "$stacks" 97 || fail "$rooted of $stacks stacks reach their root"
 fi
 
+my_part 1 "classes that come and go" || exit 0
 # Each class's method gN is called by nobody but the class ClassN itself, so a stack tells.
 record come_and_go -Xint ComeAndGo 1000
 perf script --max-stack 1000 --no-inline -i "$scratch/come_and_go/once.data" -F ip,sym 2>/dev/null |
@@ -87,9 +94,3 @@ note "1,000 classes: $pairs pairs of frames in them, $wrong wrong; $unnamed of $
 [ "$pairs" -gt 300 ] || fail "only $pairs pairs"
 [ "$wrong" -eq 0 ] || fail "frames have the names of other classes"
 at_least $((frames - unnamed)) "$frames" 99.9 || fail "interpreted frames of vanished classes have no name"
-
-# Without the table the frame stays what it is, and the scorecard says so.
-rm "$scratch"/xint/*.methods
-"$jdtool" inject -i "$scratch/xint/perf.data" -o "$scratch/xint/once.data" >"$scratch/said" ||
-    fail "jdtool inject without a table"
-grep -q 'methods=on' "$scratch/said" || fail "nobody says that the table is missing"

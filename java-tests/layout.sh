@@ -48,7 +48,9 @@ note "read in place: $placed methods, and some under $inside lies; pages were un
 claim "false layouts survived" "$lies of $lies"
 
 # And the agent itself: the feature is off, one message says so, the rest of the profile is as always.
+number=0
 for lie in Symbol::_length,+4 nmethod::_scopes_pcs_offset,+8 CodeHeap::_segmap,absurd java_lang_Class::_klass_offset,gone; do
+    my_part $((number++)) "the agent under $lie" || continue
     dir=$scratch/${lie//[^A-Za-z0-9]/_}
     mkdir -p "$dir"
     "$jdk/bin/java" "-agentpath:$false_layout=$lie" "-agentpath:$agent=dir=$dir,methods=on" \

@@ -86,7 +86,7 @@ while [ "$last" -lt "$end" ]; do
     if [[ $last -ge $warm && -z $warmed ]]; then
         warmed=$last rss_then=$rss holds_then=$holds made_then=$made
     fi
-    sleep 0.02
+    sleep 0.1
 done
 kill -KILL "$child"
 [ -n "$warmed" ] || fail "only $last segments"

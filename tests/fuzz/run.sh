@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # run.sh TARGET: builds the fuzz targets with clang and runs one on its corpus and then on the same
-# 20,000 inputs each time, or on 10 million new ones with JDAGENT_LONG=1. What it finds stays in the build directory.
+# 10,000 inputs each time, or on 10 million new ones with JDAGENT_LONG=1. What it finds stays in the build directory.
 # A long run is optimised and does not look into comparisons, which takes more time than what is tried: two to three
 # times as many inputs a second. JDAGENT_FUZZ_CONFINED=1: without rights, as jdtool reads others' data, and without the
 # address sanitizer.
@@ -23,7 +23,7 @@ if [[ ${JDAGENT_FUZZ_CONFINED:-} == 1 ]]; then
     clang_more=-DJDAGENT_FUZZ_CONFINED=ON
     mode=(-timeout=0 -rss_limit_mb=0)
 fi
-limit=(-seed=1 -runs=20000 -max_total_time=5)
+limit=(-seed=1 -runs=10000 -max_total_time=3)
 if [[ ${JDAGENT_LONG:-} == 1 ]]; then
     build+=-long
     sanitized_flags='-O2 -g1 -DNDEBUG -fno-sanitize-coverage=trace-cmp'

@@ -6,7 +6,7 @@
 need_real_profile
 command -v jattach >/dev/null || skip "jattach is not installed"
 compile_sample
-moments=8
+moments=4 # each verb once with each JDK
 [[ ${JDAGENT_LONG:-0} != 1 ]] || moments=100 # with each of two JDKs
 RANDOM=${JDAGENT_SEED:=$((SECONDS + $$))}
 note "seed $JDAGENT_SEED, $moments moments"
