@@ -1166,6 +1166,14 @@ static __always_inline u64 walk(u32 cpu, struct scratch *s)
     return size;
 }
 
+/* False: the processor has not got its event yet, or no longer, and the kernel is to write a copy.
+ * What a ring has no room for is counted there. */
+static __always_inline bool put_out(void *ctx, struct scratch *s, u64 size)
+{
+    long err = bpf_perf_event_output(ctx, &output, BPF_F_CURRENT_CPU, s, size);
+    return err == 0 || err == -ENOSPC;
+}
+
 SEC("perf_event")
 int sample(struct bpf_perf_event_data *ctx)
 {
@@ -1195,17 +1203,7 @@ int sample(struct bpf_perf_event_data *ctx)
         return 1;
     }
     s->head.period = ctx->sample_period;
-    bpf_perf_event_output(ctx, &output, BPF_F_CURRENT_CPU, s, size);
-    return c->compares ? 1 : 0;
-}
-
-/* ---- What tells of something ---- */
-
-/* False: the processor has not got its event yet. What a ring has no room for is counted there. */
-static __always_inline bool put_out(void *ctx, struct scratch *s, u64 size)
-{
-    long err = bpf_perf_event_output(ctx, &output, BPF_F_CURRENT_CPU, s, size);
-    return err == 0 || err == -ENOSPC;
+    return put_out(ctx, s, size) && !c->compares ? 0 : 1;
 }
 
 /* ---- Of uprobes ---- */
