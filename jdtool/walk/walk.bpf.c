@@ -595,6 +595,27 @@ __noinline int by_full_row(u32 cpu, u32 number)
     return go(w, pc, cfa, fp, known);
 }
 
+#ifndef __TARGET_ARCH_arm64
+
+/* What a signal interrupted is a leaf again, with the registers of a struct ucontext at sp. */
+__noinline int interrupted(u32 cpu)
+{
+    static const u8 order[REGS] = {8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7};
+    SCRATCH;
+    u64 saved[REGS + 1]; /* uc_mcontext.gregs: these, and rip */
+    if (bpf_probe_read_user(saved, sizeof saved, (void *)(w->sp + 40))) {
+        return stop(w, WALKED_FAULT);
+    }
+#pragma unroll
+    for (int i = 0; i < REGS; i++) {
+        s->regs[order[i]] = saved[i];
+    }
+    w->sp = 0; /* it may be another stack */
+    return go(w, saved[REGS], s->regs[SP_REG], s->regs[FP_REG], true);
+}
+
+#endif
+
 __noinline int by_row(u32 cpu, u32 bits)
 {
     SCRATCH;
@@ -625,16 +646,8 @@ __noinline int by_row(u32 cpu, u32 bits)
         }
         return go(w, pc, cfa, fp, true);
     }
-    case WALK_SIGNAL: {
-        u64 sp;
-        u64 pc;
-        u64 fp;
-        if (!get(w->sp + 160, &sp) || !get(w->sp + 168, &pc) || !get(w->sp + 120, &fp)) {
-            return stop(w, WALKED_FAULT);
-        }
-        w->sp = 0; /* it may be another stack */
-        return go(w, pc, sp, fp, true);
-    }
+    case WALK_SIGNAL:
+        return interrupted(cpu);
 #endif
     default:
         return stop(w, WALKED_COMPLEX);
