@@ -84,6 +84,18 @@ if part "events" has_uprobes; then
         (($(of_event events $event samples) >= 20)) || fail "events: only $(of_event events $event samples) of $event"
     done
 fi
+# A uprobe's breakpoint leaves the pc behind a push that is not done. Samples of the clock until the kernel handles it are whole
+# as well: without that one in twenty was not.
+if part "breakpoints" has_uprobes; then
+    for try in 1 2 4 8; do
+        record breakpoints kernel --exceptions -m 64M -- "$jdk/bin/java" -cp "$classes" Throws $((3 * try)) 5
+        (($(of_event breakpoints cpu-clock stacks) < 500)) || break
+    done
+    stacks=$(of_event breakpoints cpu-clock stacks)
+    rooted=$(of_event breakpoints cpu-clock stacks_rooted)
+    claim "stacks at breakpoints" "$rooted of $stacks rooted"
+    ((stacks >= 500 && 100 * (stacks - rooted) <= stacks)) || fail "breakpoints: $rooted of $stacks are rooted"
+fi
 if [ "$jdk_major" -ge 21 ]; then
     same virtual 3 -cp "$classes" VirtualThreads SECONDS
 fi

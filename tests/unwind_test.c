@@ -366,6 +366,69 @@ TEST_WITH(test_registers_by_mask, set_up, NULL)
     assert_int_equal(sample.regs.known, 0x1ffff);
 }
 
+/* ---- A breakpoint ---- */
+
+enum { FUNCTION = 0x7000, CALLER = 0x8000 };
+
+/* A function `push %rbp; mov %rsp,%rbp; ...` and one that calls it, with rows of DWARF's. */
+static const struct unwind_place *pushing_at(void *context, uint64_t pc, bool caller)
+{
+    (void)context;
+    struct unwind_place *place = next_place();
+    uint64_t address = pc - caller;
+    *place = (struct unwind_place){.address = address, .file_address = address};
+    place->mapped = address >= FUNCTION && address < CALLER + 0x1000;
+    place->object = place->mapped ? (struct object *)stack : NULL; /* is not looked into */
+    return place;
+}
+
+static const struct native_row *pushing_row(void *context, const struct unwind_place *place)
+{
+    static struct native_row row; /* until the next question, as some are */
+    (void)context;
+    bool is_pushed = place->file_address > FUNCTION && place->file_address < CALLER;
+    row = (struct native_row){.cfa = {.rule = NATIVE_REG, .reg = RSP, .offset = is_pushed ? 16 : 8},
+                              .found = true};
+    row.places[1] = is_pushed ? (struct native_place){.rule = NATIVE_AT_CFA, .offset = -16}
+                              : (struct native_place){.rule = NATIVE_SAME};
+    row.places[NATIVE_PLACES - 1] = (struct native_place){
+        .rule = place->file_address >= CALLER ? NATIVE_UNDEFINED : NATIVE_AT_CFA, .offset = -8};
+    return &row;
+}
+
+static enum unwind_end walk_pushing(uint64_t pc, uint64_t rbp)
+{
+    const struct unwind_process pushing = {
+        .find = pushing_at, .row = pushing_row, .code_row = test_code_row, .machine = EM_X86_64};
+    struct unwind_sample sample = {
+        .pc = pc, .sp = STACK, .stack = (uint8_t *)stack, .stack_size = 64};
+    sample.regs.value[RBP] = rbp;
+    sample.regs.value[RSP] = STACK;
+    sample.regs.known = 1u << RBP | 1u << RSP;
+    return unwind(&pushing, &sample, frames, WORDS, &count);
+}
+
+/* The kernel has not handled the int3 in the place of the push: the pc is behind it, and the return
+ * address still at sp. Where it is pushed, or another row begins behind a jump, it is not so. */
+TEST_WITH(test_a_breakpoint_on_a_push, set_up, NULL)
+{
+    stack[0] = CALLER + 5;
+    stack[1] = 1;
+    assert_int_equal(walk_pushing(FUNCTION + 1, at(9)), UNWIND_ROOT);
+    assert_int_equal(count, 2);
+    assert_int_equal(frames[0].ip, FUNCTION + 1);
+    assert_int_equal(frames[1].ip, CALLER + 4);
+    stack[1] = CALLER + 9;
+    stack[0] = at(9);
+    assert_int_equal(walk_pushing(FUNCTION + 1, at(9)), UNWIND_ROOT);
+    assert_int_equal(frames[1].ip, CALLER + 8);
+    assert_int_equal(walk_pushing(FUNCTION + 1, 77), UNWIND_ROOT); /* rbp is used for more */
+    assert_int_equal(frames[1].ip, CALLER + 8);
+    stack[0] = CALLER + 5;
+    assert_int_equal(walk_pushing(FUNCTION + 2, 77), UNWIND_ROOT);
+    assert_int_equal(frames[1].ip, CALLER + 8);
+}
+
 /* ---- This process ---- */
 
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)

@@ -92,6 +92,7 @@ struct machine {
 
 static const struct machine x86_64 = {
     .sp = 7, .fp = 6, .ra = 16, .bcp = 13, .method = 3, .bcp_slot = -0x40};
+enum { X86_64_FP_PLACE = 1 }; /* of a row (native_place_register) */
 static const struct machine aarch64 = {
     .sp = 31, .fp = 29, .ra = 30, .bcp = 22, .method = 12, .bcp_slot = -0x48};
 
@@ -433,8 +434,42 @@ static bool leads_to_code(struct walk *walk)
     return false;
 }
 
-static bool step_native(struct walk *walk, const struct native_row *row)
+/* Where the CFA is sp + offset, and the frame pointer is saved at sp, or not yet. */
+static bool is_by_push(const struct native_row *row, int32_t offset)
 {
+    const struct native_place *fp = &row->places[X86_64_FP_PLACE];
+    bool is_saved = fp->rule == NATIVE_AT_CFA && fp->offset == -offset;
+    return row->found && row->cfa.rule == NATIVE_REG && row->cfa.reg == x86_64.sp &&
+           row->cfa.offset == offset && (offset == 8 ? fp->rule == NATIVE_SAME : is_saved);
+}
+
+/*
+ * x86-64: a uprobe on `push %rbp` puts an int3 in its place, which leaves the pc behind itself
+ * until the kernel comes to handle it (handle_swbp sets it back). A sample of the clock in between
+ * has the row of what is pushed, and the return address at sp still. Of a thread that throws
+ * exceptions all the time, which are recorded, one in twenty is such. NULL: it is not.
+ */
+static const struct unwind_place *at_breakpoint(struct walk *walk, const struct native_row *row)
+{
+    uint64_t word;
+    if (walk->caller || walk->process->machine == EM_AARCH64 || !is_by_push(row, 16) ||
+        !known(walk, x86_64.fp) || !read_word(walk, value_of(walk, x86_64.sp), &word) ||
+        word == value_of(walk, x86_64.fp)) {
+        return NULL;
+    }
+    const struct unwind_place *caller = find(walk, word, true);
+    const struct unwind_place *place = find(walk, walk->pc - 1, false);
+    bool is = (caller->code || caller->mapped) && place->object &&
+              is_by_push(walk->process->row(walk->process->context, place), 8);
+    return is ? place : NULL;
+}
+
+static bool step_native(struct walk *walk, const struct unwind_place *place)
+{
+    const struct native_row *row = walk->process->row(walk->process->context, place);
+    const struct unwind_place *probed = at_breakpoint(walk, row);
+    row = walk->process->row(walk->process->context, probed ? probed : place);
+    walk->end = UNWIND_END_COUNT;
     if (!row->found) {
         if (walk->caller) {
             walk->end = UNWIND_NO_FRAME_INFO;
@@ -546,9 +581,8 @@ static bool step(struct walk *walk, struct unwind_frame *frame)
         more = step_generated(walk, place);
     } else if (place->object) {
         frame->kind = UNWIND_NATIVE;
-        const struct native_row *row = walk->process->row(walk->process->context, place);
-        caller = !row->signal;
-        more = step_native(walk, row);
+        caller = !walk->process->row(walk->process->context, place)->signal;
+        more = step_native(walk, place);
     } else if (place->mapped) {
         frame->kind = UNWIND_NATIVE;
         walk->end = UNWIND_NO_FRAME_INFO;

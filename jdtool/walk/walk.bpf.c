@@ -810,6 +810,26 @@ static __always_inline struct walk_mapping *mapping_at(struct walk *w, u64 at)
     return m;
 }
 
+/*
+ * x86-64: a uprobe's int3 leaves the pc behind itself until the kernel comes to handle it, so that
+ * the push of the frame pointer in whose place it stands, JVM_FillInStackTrace's, seems to be done
+ * (step_native of unwind.c). bits: the row there.
+ */
+static __always_inline bool is_at_breakpoint(const struct scratch *s, u32 bits)
+{
+#ifndef __TARGET_ARCH_arm64
+    const struct walk *w = &s->walk;
+    u64 pushed = 0;
+    u8 code = 0;
+    return !w->caller && s->head.flags & WALKED_IN_KERNEL && RULE(bits) == WALK_BY_SP &&
+           CFA(bits) == 2 && FP(bits) == -2 &&
+           !bpf_probe_read_user(&code, 1, (void *)(w->pc - 1)) && code == 0xcc &&
+           get(w->sp, &pushed) && pushed != w->fp;
+#else
+    return false;
+#endif
+}
+
 /* A frame of a file's code. */
 __noinline int native(u32 cpu)
 {
@@ -831,7 +851,7 @@ __noinline int native(u32 cpu)
         grain++;
         bits = row_bits(low, page_word(m->page + (grain >> 10), grain) + 1, offset);
     }
-    int ended = by_row(cpu, bits);
+    int ended = is_at_breakpoint(s, bits) ? by_cfa(cpu, w->sp + 8, 0) : by_row(cpu, bits);
     w->caller = RULE(bits) != WALK_SIGNAL;
     w->called_java = false;
     return ended;
