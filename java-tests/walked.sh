@@ -146,6 +146,18 @@ claim "deep recursion" "$walked walked, $whole of 3,000 calls, $unrooted unroote
 ((walked >= 100 && whole >= 50)) || fail "deep: $walked stacks were walked, $whole are whole"
 ((unrooted <= copied)) || fail "deep: $unrooted stacks do not reach their root, and $copied were copied"
 
+# Where a thread is switched away from others wait for the walk: it is cut there, whatever --depth says.
+for try in 1 2 4 8; do
+    record waits kernel --depth 4000 --off-cpu -- "${deep[@]}" $((3 * try)) 3000 waits
+    "$jdperf" export "$scratch/waits" collapsed -o "$scratch/stacks" --event off-cpu 2>"$scratch/err2" || fail "waits: $(cat "$scratch/err2")"
+    read -r whole cut < <(awk '{ n = $NF; calls = gsub(/Depths\.allocate/, ""); whole += calls > 3000 ? n : 0; cut += calls > 900 && calls <= 1000 ? n : 0 }
+        END { print whole + 0, cut + 0 }' "$scratch/stacks")
+    ((cut < 20)) || break
+done
+claim "deep waits" "$cut cut, $whole of 3,000 calls"
+((cut >= 20 && !whole)) || fail "waits: $cut are cut at 1,000 frames, $whole are whole"
+grep -q 'cut\|too deep' "$scratch/err" || fail "waits: nothing is said: $(cat "$scratch/err")"
+
 for try in 1 2 4 8; do
     record cut kernel --depth 100 -- "${deep[@]}" $((3 * try)) 3000
     ! enough cut walked 20 || break

@@ -311,6 +311,9 @@ static __always_inline void want(u32 number)
 /* So many where a thread is switched away from, for others wait for that. */
 #define SEARCH_SWITCH 2048
 
+/* And so many frames: 0.1 ms where it is quiet, 0.5 ms on a busy machine. */
+#define DEPTH_SWITCH 1000
+
 #define SEARCH_STEPS 100 /* many where free blocks were joined */
 
 /* A step towards the block's first segment, which has 0 in the map. */
@@ -1344,6 +1347,7 @@ static __always_inline bool walk_switch(void *ctx, const struct switches_told *t
     }
     begin(s, c, *is);
     s->walk.searched = SEARCH_MAX - SEARCH_SWITCH;
+    s->walk.depth = s->walk.depth < DEPTH_SWITCH ? s->walk.depth : DEPTH_SWITCH;
     s->head.event = (u16)t->event;
     s->head.raw = ENTRY_WORDS * 4;
     __builtin_memcpy(s->words, t->entry, sizeof t->entry);
