@@ -2,6 +2,7 @@
 
 #include "jdtool/base/array.h"
 #include "jdtool/base/bytes.h"
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/others_file.h"
 #include "jdtool/base/processes.h"
@@ -879,9 +880,9 @@ void walker_free(struct walker *walker)
     if (walker->maker > 0) {
         (void)kill(walker->maker, SIGKILL);
         (void)waitpid(walker->maker, NULL, 0);
-        close(walker->notices);
-        close(walker->wishes);
     }
+    descriptor_close(walker->notices);
+    descriptor_close(walker->wishes);
     confined_part(walker->confined);
     for (uint32_t i = 0; i < walker->held_count; i++) {
         close(walker->held[i].directory);
