@@ -495,6 +495,54 @@ TEST(a_child_is_known_by_all_processors)
     close(ends[1]);
 }
 
+static void count_one(void *context, uint32_t pid)
+{
+    (void)pid;
+    ++*(uint32_t *)context;
+}
+
+static void count_ours(void *context, uint32_t pid)
+{
+    *(uint32_t *)context += pid == (uint32_t)getpid();
+}
+
+/* What a shell starts in hours has ended: there is room for who comes then. */
+TEST(processes_that_have_ended_are_forgotten)
+{
+    static struct fake_processor fake;
+    static struct turn_rings rings;
+    enum { FIRST = 1 << 23, ALL = FILTER_PROCESSES_MAX * 3 / 2 }; /* above any that there is */
+    struct turn *turn = calloc(1, sizeof *turn);
+    uint32_t sampled = 0;
+    uint32_t most = 0;
+    turn_new(turn, open("/dev/null", O_WRONLY | O_CLOEXEC));
+    turn->events->id = 5;
+    if (filter_load(&turn->filter, FILTER_PLAIN)) {
+        print_message("without a BPF program\n");
+    }
+    assert_int_equal(turn_sample_process(turn, (uint32_t)getpid(), true), 0);
+    fake_open(&fake, &rings);
+    for (uint32_t i = 0; i < ALL;) {
+        fake.side_band.data_head = fake.side_band.data_tail = 0; /* what is read does not wrap */
+        rings.forks_end = 0;
+        for (int k = 0; k < 32; k++, i++) {
+            fake_fork(&rings.side_band, FIRST + i, (uint32_t)getpid(), 100 + i);
+        }
+        assert_int_equal(turn_take(turn, &rings, 1), 0);
+        sampled = 0;
+        turn_each_process(turn, count_one, &sampled);
+        most = sampled > most ? sampled : most;
+    }
+    assert_int_equal(turn->left_out, 0);
+    assert_in_range(most, 32, FILTER_PROCESSES_MAX);
+    sampled = 0;
+    turn_each_process(turn, count_ours, &sampled);
+    assert_int_equal(sampled, 1); /* we live */
+    close(turn->pipe.fd);
+    turn_free(turn);
+    free(turn);
+}
+
 static bool are_told(const struct filter *filter)
 {
     struct pollfd told = {.fd = filter->forks.told, .events = POLLIN};

@@ -932,6 +932,10 @@ static int sample(struct sampler *sampler, int signals)
     err = err ? err : take_turn(sampler);
     err = err ? err : perf_pipe_finish(&sampler->turn.pipe);
     tell_multiplexed(sampler);
+    if (sampler->turn.left_out) {
+        error_message("%u processes were not sampled: no more than %d may be at a time",
+                      (unsigned)sampler->turn.left_out, FILTER_PROCESSES_MAX);
+    }
     if (sampler->turn.walker) {
         walker_tell(sampler->turn.walker);
     }

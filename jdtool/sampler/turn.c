@@ -7,12 +7,14 @@
 #include "jdtool/walk/walker.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 
 struct turn_process {
     uint64_t pid; /* the first member */
     bool is_sampled;
+    bool is_over;                   /* had ended when they were looked at last */
     uint32_t one_in, one_in_before; /* of its samples; 0: all, as 1 */
     uint64_t since;                 /* samples before that time are of the earlier rate */
 };
@@ -81,6 +83,27 @@ int turn_thin_process(struct turn *turn, uint32_t pid, uint32_t one_in)
     return err;
 }
 
+/* So many processes are taken up until those that have ended are looked for: the kernel's map has
+ * room for few times as many. */
+#define FORGET_EVERY (FILTER_PROCESSES_MAX / 4)
+
+/* What a process has written before it ended may lie in the rings until the next time. */
+static void forget_ended(struct turn *turn)
+{
+    if (turn->taken_up < FORGET_EVERY) {
+        return;
+    }
+    turn->taken_up = 0;
+    for (uint32_t i = 0; i < turn->known.list.count; i++) {
+        struct turn_process *process = chunks_at(&turn->known.list, i);
+        bool is_over = process->is_sampled && kill((pid_t)process->pid, 0) != 0 && errno == ESRCH;
+        if (is_over && process->is_over) {
+            (void)turn_sample_process(turn, (uint32_t)process->pid, false);
+        }
+        process->is_over = is_over;
+    }
+}
+
 void turn_each_process(const struct turn *turn, void (*take)(void *context, uint32_t pid),
                        void *context)
 {
@@ -145,6 +168,16 @@ static bool find_fork(struct turn_rings *rings)
     return false;
 }
 
+/* What was known of its number is another's. */
+static void take_child(struct turn *turn, uint32_t pid, bool is)
+{
+    if (is && is_sampled(turn, pid)) {
+        (void)turn_sample_process(turn, pid, false);
+    }
+    turn->taken_up += is;
+    turn->left_out += turn_sample_process(turn, pid, is) && is;
+}
+
 /* A process' child is sampled as it is; a number that is given to another process is not. */
 static void take_fork(struct turn *turn, struct turn_rings *rings)
 {
@@ -156,7 +189,7 @@ static void take_fork(struct turn *turn, struct turn_rings *rings)
     if (pid != parent) {
         stack_ends_forget(&turn->ends, pid);
         if (!turn->is_for_all) {
-            (void)turn_sample_process(turn, pid, !turn->is_for_each && is_sampled(turn, parent));
+            take_child(turn, pid, !turn->is_for_each && is_sampled(turn, parent));
         }
     }
     if (is_sampled(turn, pid)) {
@@ -598,6 +631,7 @@ int turn_take(struct turn *turn, struct turn_rings *rings, uint32_t count)
     for (uint32_t i = 0; i < count && has_samples; i++) {
         drain(turn, &rings[i], &rings[i].samples, rings[i].samples_end);
     }
+    forget_ended(turn);
     if (has_samples) { /* else it is no round: older samples will come */
         perf_pipe_round(&turn->pipe);
     }

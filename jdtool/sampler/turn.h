@@ -60,6 +60,8 @@ struct turn {
     struct filter filter;  /* is told who is sampled; FILTER_NONE: samples come of all, and those of
                               others are dropped here */
     struct numbered known; /* of struct turn_process */
+    uint32_t taken_up;     /* since those that have ended were looked for */
+    uint32_t left_out;     /* children that could not be sampled: there are too many */
     struct stack_ends ends;
     uint64_t chance;      /* of the last draw, where no filter draws */
     uint32_t lost_before; /* samples that were lost, too few to be one that would be given on */
