@@ -6,12 +6,13 @@ begin "$@"
 need_perf
 compile
 
+# record NAME SECONDS
 record() {
     local dir=$scratch/$1
     mkdir -p "$dir"
     perf record -q -k mono -e cpu-clock -F 999 -g -o "$dir/perf.data" -- \
         "$jdk/bin/java" -XX:+PreserveFramePointer "-agentpath:$agent=dir=$dir" -cp "$classes" \
-        Streams 3 >"$dir/log" 2>&1 || fail "$1: $(tail -n 3 "$dir/log")"
+        Streams "$2" >"$dir/log" 2>&1 || fail "$1: $(tail -n 3 "$dir/log")"
 }
 
 inject() {
@@ -29,8 +30,8 @@ says() {
     grep -qE -e "$1" "$scratch/said" || fail "'$1' is not in it: $(head -n 30 "$scratch/said")"
 }
 
-record one
-record two
+record one 3
+record two 1
 inject one
 inject two
 result=$scratch/one/perf.jit.data

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # With mode=map alone, plain perf names samples in generated code. What javac's map names, which is the larger one,
-# inlined_frames.sh judges.
+# consumers.sh judges.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf

@@ -8,7 +8,7 @@ export GOTOOLCHAIN=local
 command -v go >/dev/null || skip "go is not installed"
 compile_sample
 
-run 0 "$JDPERF" record -o p --export pprof --export collapsed=written -- java -cp classes Market 4
+run 0 "$JDPERF" record -o p --export pprof --export collapsed=written -- java -cp classes Market 2
 run 0 "$JDPERF" export p collapsed -o again
 cmp <(sort written) <(sort again) || fail "the stacks of the same run are not those of the profile"
 

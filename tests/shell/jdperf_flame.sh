@@ -17,10 +17,10 @@ fake xdg-open <<'END'
 END
 export WORK
 chmod a+x "$WORK"
-SUDO_UID=65534 SUDO_GID=65533 run 0 "$JDPERF" record --open -o p -o his/one.html --export pprof -- java -cp classes Market 4
+SUDO_UID=65534 SUDO_GID=65533 run 0 "$JDPERF" record --open -o p -o his/one.html --export pprof -- java -cp classes Market 2
 [[ $(cat his/opened) == "$(is_root && echo 65534 || id -u) $PWD/his/one.html" ]] || fail "xdg-open was asked for: $(cat his/opened)"
 says_not 'cannot show it'
-grep -q '^<title>jdperf record java -cp classes Market 4\|^<title>.*perf record ' his/one.html || fail "the page is called: $(grep '^<title>' his/one.html)"
+grep -q '^<title>jdperf record java -cp classes Market 2\|^<title>.*perf record ' his/one.html || fail "the page is called: $(grep '^<title>' his/one.html)"
 [[ -s p/profile.pb.gz && ! -e jdperf.profile ]] || fail "the profile is elsewhere"
 if is_root; then
     [[ $(stat -c %u:%g his/one.html) == 65534:65533 ]] || fail "the page is not the caller's: $(stat -c %u:%g his/one.html)"

@@ -153,7 +153,7 @@ if part "the whole machine" is_root; then
     # 3: JVMs of others, which have no agent, may be among what is recorded.
     status=0
     # shellcheck disable=SC2016
-    "$JDPERF" record -o a -a -- sh -c 'echo $$ >market; exec java -cp classes Market 3' >output 2>&1 || status=$?
+    "$JDPERF" record -o a -a -- sh -c 'echo $$ >market; exec java -cp classes Market 2' >output 2>&1 || status=$?
     ((status == 0 || status == 3)) || fail "status $status of record -a"
     run 0 "$JDPERF" report a --comm java --pid "$(cat market)" --limit 0
     says 'Market.takeOrders()'
@@ -175,7 +175,7 @@ run 0 "$JDPERF" report b
 says 'This profile is bad: '
 
 # Copied stacks, and only the result kept.
-run 0 "$JDPERF" record -o d --stacks dwarf --discard-raw -- java -cp classes Market 2
+run 0 "$JDPERF" record -o d --stacks dwarf --discard-raw -- java -cp classes Market 1
 [[ ! -e d/perf.data ]] || fail "the raw recording was kept"
 read -r all rooted < <(rooted_stacks d/perf.jit.data)
 note "$rooted of $all stacks are rooted"
