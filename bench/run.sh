@@ -8,7 +8,7 @@
 #   --peer async-profiler
 #                 its own parts: truth and cost; async-profiler comes from Maven Central
 #   --rounds N    rounds of each measurement (default 7)
-#   --small       little work, for a look whether it all runs
+#   --small       little work, for a look whether it runs: not the parts live and growth, but for JDAGENT_LONG=1
 #   -o DIR        where results.tsv, results.json and table.txt go (default: build/bench/results)
 set -euo pipefail
 
@@ -45,6 +45,8 @@ while [ $# -gt 0 ]; do
     shift
 done
 [ ${#parts[@]} -gt 0 ] || [ "$peer_async" = 0 ] || parts=(truth cost)
+# For a look: live and growth do so by what readable and replay have.
+[ ${#parts[@]} -gt 0 ] || [ "$small" = 0 ] || [ "${JDAGENT_LONG:-0}" = 1 ] || parts=(replay readable writer inject)
 [ ${#parts[@]} -gt 0 ] || parts=(replay live readable growth writer inject)
 [ -n "$jdk" ] || jdk=$(dirname "$(dirname "$(readlink -f "$(command -v javac)")")")
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# While code is compiled and discarded for long, memory, descriptors and mappings of the JVM stay flat. JDAGENT_LONG=1
-# takes minutes.
+# While code is compiled and discarded for minutes, memory, descriptors and mappings of the JVM stay flat
+# (JDAGENT_LONG=1 only; segments.sh and sessions.sh ask the same of shorter runs).
 source "$(dirname "$0")/lib.sh"
 begin "$@"
+[ "$long" = 1 ] || skip "a soak: JDAGENT_LONG=1"
 compile
 count_allocations
 
 # Each class has three methods, all compiled at once by C1.
-classes_made=12000
-[ "$long" = 1 ] && classes_made=400000
+classes_made=400000
 "${counted[@]}" "$jdk/bin/java" "-agentpath:$agent=mode=jitdump+map,methods=on,dir=$scratch" \
     -XX:+UseSerialGC -Xms64m -Xmx64m -XX:+AlwaysPreTouch -XX:ReservedCodeCacheSize=16m -Xcomp \
     -XX:TieredStopAtLevel=1 -XX:CompileCommand=quiet '-XX:CompileCommand=compileonly,Made*::*' \

@@ -4,7 +4,8 @@
 # their names; a JVM in a chroot is walked, too; killed, nothing of it is left in the kernel; where it cannot be had, who
 # makes its tables dies, or a JVM cannot be read, stacks are copied, and it is said. The default copies at first. Of virtual
 # threads that were parked the callers in the heap are those of the JVM's own trace, whatever collector moves them; where
-# they cannot be had the stack says so. The same of stacks of allocations, locks, exceptions and waits.
+# they cannot be had the stack says so. The same of stacks of allocations, locks, exceptions and waits; JDAGENT_LONG=1:
+# with each collector.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf
@@ -75,6 +76,88 @@ same compiled 3 -XX:MaxInlineLevel=0 -XX:-Inline -cp "$classes" DeepChain SECOND
 same interpreted 3 -Xint -cp "$classes" DeepChain SECONDS
 same churn 1000 -cp "$classes" Churn SECONDS
 same storm 3 -cp "$classes" Storm SECONDS
+if [ "$jdk_major" -ge 21 ]; then
+    same virtual 3 -cp "$classes" VirtualThreads SECONDS
+fi
+
+# frozen NAME CHAIN-IS-WHOLE ARGUMENT...: each stack of Frozen.burn is the trace that the JVM printed there, or is marked.
+frozen() {
+    local try good marked wrong copied
+    for try in 1 2 4 8; do
+        record "$1" kernel -- "$jdk/bin/java" -XX:CompileCommand=quiet -XX:+UnlockDiagnosticVMOptions -XX:+ShowHiddenFrames \
+            "${@:3}" -cp "$classes" Frozen $((2 * try)) 60
+        "$jdperf" export "$scratch/$1" collapsed -o "$scratch/stacks" 2>"$scratch/err" || fail "$1: $(cat "$scratch/err")"
+        read -r good marked wrong < <(awk -f "$(dirname "$0")/frozen.awk" "$scratch/log" "$scratch/stacks")
+        ! enough "$1" walked 200 || ((good + marked + wrong < 100)) || break
+    done
+    copied=$(($(count "$1" stacks) - $(count "$1" walked)))
+    claim "frozen callers, $1" "$good whole, $marked marked (of $copied copied), $wrong wrong"
+    ((good + marked + wrong >= 100)) || fail "$1: only $((good + marked + wrong)) stacks of it"
+    ((1000 * wrong <= good + marked + 1000)) || fail "$1: $wrong stacks are not the JVM's own trace"
+    ! grep -q 'Only --stacks kernel finds them' "$scratch/$1/scorecard.json" || fail "$1: what it does is its own remedy"
+    # Nearly all are whole once the tables know of continuations, which on a busy machine takes a part of the time.
+    [ "$2" = 0 ] || ((4 * good >= 3 * (good + marked - copied))) || fail "$1: of $((good + marked)) stacks $marked lack their callers"
+}
+if [ "$jdk_major" -ge 21 ]; then
+    frozen serial 1 -XX:+UseSerialGC -Xmx32m
+    [ "$long" = 0 ] || frozen parallel 1 -XX:+UseParallelGC -Xmx32m # of events below
+    frozen g1 1 -XX:+UseG1GC -Xmx32m
+    frozen wide 1 -Xint -XX:+UseSerialGC -XX:-UseCompressedOops
+    frozen z 0 -XX:+UseZGC
+fi
+
+# frozen_events NAME ARGUMENT...: the same of stacks of events.
+frozen_events() {
+    local try event good marked wrong stacks missing
+    for try in 1 2 4 8; do
+        missing=''
+        record "$1" kernel --alloc=64K --off-cpu --threads -- "$jdk/bin/java" -XX:CompileCommand=quiet -XX:+UnlockDiagnosticVMOptions \
+            -XX:+ShowHiddenFrames -Djdk.virtualThreadScheduler.maxPoolSize=4 "${@:2}" -cp "$classes" Frozen $((4 * try)) 60 "$scratch/pipe"
+        for event in alloc off-cpu virtual-wait; do
+            "$jdperf" export "$scratch/$1" collapsed --event $event -o "$scratch/stacks" 2>"$scratch/err" || fail "$1: $(cat "$scratch/err")"
+            read -r good marked wrong < <(awk -f "$(dirname "$0")/frozen.awk" "$scratch/log" "$scratch/stacks")
+            stacks=$((good + marked + wrong))
+            claim "frozen callers, $1, $event" "$good whole, $marked marked, $wrong wrong"
+            ((1000 * wrong <= stacks + 1000)) || fail "$1: $event: $wrong stacks are not the JVM's own trace"
+            # Some are copied before the tables are there, and some taken while a collection moves objects.
+            ((stacks >= 50 && 4 * good >= 3 * stacks)) || missing="$missing $event: $good of $stacks;"
+        done
+        [ "$missing" ] || return 0
+    done
+    fail "$1: callers are missing:$missing"
+}
+if [ "$jdk_major" -ge 21 ] && part "events of virtual threads" has_uprobes; then
+    mkfifo "$scratch/pipe"
+    frozen_events parallel_events -XX:+UseParallelGC
+    if [ "$long" = 1 ]; then
+        frozen_events serial_events -XX:+UseSerialGC
+        frozen_events g1_events -XX:+UseG1GC
+    fi
+fi
+
+# Interpreted frames have their names by what the walk carries.
+for try in 1 2 4 8; do
+    record names kernel -- "$jdk/bin/java" -Xint -cp "$classes" DeepChain $((3 * try))
+    ! enough names walked 100 || break
+done
+(($(count names walked) >= 100)) || fail "names: only $(count names walked) of $(count names samples) walked"
+at_least "$(count names interpreted_frames_named)" "$(count names interpreted_frames)" 99 || fail "names: interpreted frames without a name"
+
+# Copies lack the callers of virtual threads: where a thread may carry these, walks begin at once.
+if [ "$jdk_major" -ge 21 ]; then
+    for try in 1 2 4 8; do
+        record carried auto -F 99 -- "$jdk/bin/java" -cp "$classes" Frozen $((3 * try)) 60
+        ! enough carried walked 50 || break
+    done
+    walked=$(count carried walked)
+    copied=$(($(count carried stacks) - walked))
+    claim "walked by default, of virtual threads" "$walked of $(count carried stacks)"
+    ((walked >= 50 && copied < 200)) || fail "carriers: $walked stacks were walked, $copied copied"
+fi
+
+# Up to here JDKs differ.
+my_part 0 "events, NMIs, a chroot, deep stacks, the default, and what is missing or dies" || exit 0
+
 # By event: allocations and locks, exceptions, waits. Their weights are those of copies.
 if part "events" has_uprobes; then
     events=(--alloc=64K --locks --exceptions --off-cpu --wakers -m 64M)
@@ -95,9 +178,6 @@ if part "breakpoints" has_uprobes; then
     rooted=$(of_event breakpoints cpu-clock stacks_rooted)
     claim "stacks at breakpoints" "$rooted of $stacks rooted"
     ((stacks >= 500 && 100 * (stacks - rooted) <= stacks)) || fail "breakpoints: $rooted of $stacks are rooted"
-fi
-if [ "$jdk_major" -ge 21 ]; then
-    same virtual 3 -cp "$classes" VirtualThreads SECONDS
 fi
 
 # Hardware counters interrupt x86 by NMI, as the exception of a breakpoint on the kernel's memory does (tests/in_nmi.c).
@@ -164,67 +244,6 @@ for try in 1 2 4 8; do
 done
 grep -q 'cut\|too deep' "$scratch/err" || fail "--depth 100: nothing is said: $(cat "$scratch/err")"
 
-# frozen NAME CHAIN-IS-WHOLE ARGUMENT...: each stack of Frozen.burn is the trace that the JVM printed there, or is marked.
-frozen() {
-    local try good marked wrong copied
-    for try in 1 2 4 8; do
-        record "$1" kernel -- "$jdk/bin/java" -XX:CompileCommand=quiet -XX:+UnlockDiagnosticVMOptions -XX:+ShowHiddenFrames \
-            "${@:3}" -cp "$classes" Frozen $((2 * try)) 60
-        "$jdperf" export "$scratch/$1" collapsed -o "$scratch/stacks" 2>"$scratch/err" || fail "$1: $(cat "$scratch/err")"
-        read -r good marked wrong < <(awk -f "$(dirname "$0")/frozen.awk" "$scratch/log" "$scratch/stacks")
-        ! enough "$1" walked 200 || ((good + marked + wrong < 100)) || break
-    done
-    copied=$(($(count "$1" stacks) - $(count "$1" walked)))
-    claim "frozen callers, $1" "$good whole, $marked marked (of $copied copied), $wrong wrong"
-    ((good + marked + wrong >= 100)) || fail "$1: only $((good + marked + wrong)) stacks of it"
-    ((1000 * wrong <= good + marked + 1000)) || fail "$1: $wrong stacks are not the JVM's own trace"
-    ! grep -q 'Only --stacks kernel finds them' "$scratch/$1/scorecard.json" || fail "$1: what it does is its own remedy"
-    # Nearly all are whole once the tables know of continuations, which on a busy machine takes a part of the time.
-    [ "$2" = 0 ] || ((4 * good >= 3 * (good + marked - copied))) || fail "$1: of $((good + marked)) stacks $marked lack their callers"
-}
-if [ "$jdk_major" -ge 21 ]; then
-    frozen serial 1 -XX:+UseSerialGC -Xmx32m
-    frozen parallel 1 -XX:+UseParallelGC -Xmx32m
-    frozen g1 1 -XX:+UseG1GC -Xmx32m
-    frozen wide 1 -Xint -XX:+UseSerialGC -XX:-UseCompressedOops
-    frozen z 0 -XX:+UseZGC
-fi
-
-# frozen_events NAME ARGUMENT...: the same of stacks of events.
-frozen_events() {
-    local try event good marked wrong stacks missing
-    for try in 1 2 4 8; do
-        missing=''
-        record "$1" kernel --alloc=64K --off-cpu --threads -- "$jdk/bin/java" -XX:CompileCommand=quiet -XX:+UnlockDiagnosticVMOptions \
-            -XX:+ShowHiddenFrames -Djdk.virtualThreadScheduler.maxPoolSize=4 "${@:2}" -cp "$classes" Frozen $((4 * try)) 60 "$scratch/pipe"
-        for event in alloc off-cpu virtual-wait; do
-            "$jdperf" export "$scratch/$1" collapsed --event $event -o "$scratch/stacks" 2>"$scratch/err" || fail "$1: $(cat "$scratch/err")"
-            read -r good marked wrong < <(awk -f "$(dirname "$0")/frozen.awk" "$scratch/log" "$scratch/stacks")
-            stacks=$((good + marked + wrong))
-            claim "frozen callers, $1, $event" "$good whole, $marked marked, $wrong wrong"
-            ((1000 * wrong <= stacks + 1000)) || fail "$1: $event: $wrong stacks are not the JVM's own trace"
-            # Some are copied before the tables are there, and some taken while a collection moves objects.
-            ((stacks >= 50 && 4 * good >= 3 * stacks)) || missing="$missing $event: $good of $stacks;"
-        done
-        [ "$missing" ] || return 0
-    done
-    fail "$1: callers are missing:$missing"
-}
-if [ "$jdk_major" -ge 21 ] && part "events of virtual threads" has_uprobes; then
-    mkfifo "$scratch/pipe"
-    frozen_events serial_events -XX:+UseSerialGC
-    frozen_events parallel_events -XX:+UseParallelGC
-    frozen_events g1_events -XX:+UseG1GC
-fi
-
-# Interpreted frames have their names by what the walk carries.
-for try in 1 2 4 8; do
-    record names kernel -- "$jdk/bin/java" -Xint -cp "$classes" DeepChain $((3 * try))
-    ! enough names walked 100 || break
-done
-(($(count names walked) >= 100)) || fail "names: only $(count names walked) of $(count names samples) walked"
-at_least "$(count names interpreted_frames_named)" "$(count names interpreted_frames)" 99 || fail "names: interpreted frames without a name"
-
 # Nobody asked for it: the first 300 stacks are copied, and then most are walked.
 for try in 1 2 4 8; do
     record default auto -- "$jdk/bin/java" -cp "$classes" DeepChain $((5 * try))
@@ -234,18 +253,6 @@ walked=$(count default walked)
 copied=$(($(count default stacks) - walked))
 claim "walked by default" "$walked of $(count default stacks)"
 ((walked >= 200 && copied >= 300)) || fail "default: $walked stacks were walked, $copied copied"
-
-# Copies lack the callers of virtual threads: where a thread may carry these, walks begin at once.
-if [ "$jdk_major" -ge 21 ]; then
-    for try in 1 2 4 8; do
-        record carried auto -F 99 -- "$jdk/bin/java" -cp "$classes" Frozen $((3 * try)) 60
-        ! enough carried walked 50 || break
-    done
-    walked=$(count carried walked)
-    copied=$(($(count carried stacks) - walked))
-    claim "walked by default, of virtual threads" "$walked of $(count carried stacks)"
-    ((walked >= 50 && copied < 200)) || fail "carriers: $walked stacks were walked, $copied copied"
-fi
 
 # The process that makes the tables dies: its recording goes on with copies, and says it once.
 record dead kernel -- "$jdk/bin/java" -cp "$classes" DeepChain 5 &

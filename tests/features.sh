@@ -43,7 +43,8 @@ says() {
 declare -A seen=()
 echo "# Tests by feature"
 echo
-echo "\`ctest -R NAME\` in the build directory runs one test. Tests named \`java.\` run once for each JDK under /usr/lib/jvm."
+echo "\`ctest -R NAME\` in the build directory runs one test. Tests named \`java.\` run once for each JDK under /usr/lib/jvm;"
+echo "those in which JDKs do not differ run for one of them, and for all with \`scripts/test.sh --long\`."
 echo "To update this page after changing \`tests/features.txt\` or a test's first comment: \`tests/features.sh build > docs/tests.md\`."
 while IFS=$'\t' read -r feature pattern; do
     rows=''

@@ -9,7 +9,8 @@ source "$JDAGENT_SOURCE/tests/lib.sh"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 command -v dpkg-shlibdeps >/dev/null || skip "dpkg-shlibdeps is not installed (dpkg-dev)"
-cpack --config "$JDAGENT_BUILD/CPackConfig.cmake" -B "$scratch" >"$scratch/log" 2>&1 ||
+# make would look through all of the build again, once for each package; with ninja cpack asks for no such thing.
+cpack --config "$JDAGENT_BUILD/CPackConfig.cmake" -D CPACK_CMAKE_GENERATOR=Ninja -B "$scratch" >"$scratch/log" 2>&1 ||
     fail "cpack: $(tail -n 20 "$scratch/log")"
 deb=$(echo "$scratch"/jdagent_*.deb)
 tarball=$(echo "$scratch"/jdagent-*.tar.gz)
