@@ -30,8 +30,8 @@ static struct code_index *make_index(void **state)
     return index;
 }
 
-/* The text of the code with a sample at each of two offsets. */
-static char *annotate(struct code_index *index, uint64_t first, uint64_t second)
+/* The text of the code with a sample at each of two offsets, which lie in calls or do not. */
+static char *annotate(struct code_index *index, uint64_t first, uint64_t second, bool in_call)
 {
     struct recorded_event event = {.name = "cycles", .unit = "count"};
     struct recording recording = {.arch = "x86_64", .events = &event, .event_count = 1};
@@ -41,8 +41,8 @@ static char *annotate(struct code_index *index, uint64_t first, uint64_t second)
                                  .symbol = "Interpreter",
                                  .index = index};
     struct profile_location locations[] = {
-        {.code = &code, .address = ADDRESS + first, .line_count = 1},
-        {.code = &code, .address = ADDRESS + second, .line_count = 1},
+        {.code = &code, .address = ADDRESS + first, .line_count = 1, .is_caller = in_call},
+        {.code = &code, .address = ADDRESS + second, .line_count = 1, .is_caller = in_call},
     };
     struct profile_node nodes[] = {{PROFILE_NONE, 0}, {PROFILE_NONE, 1}};
     struct profile_sample samples[] = {
@@ -79,7 +79,7 @@ static char *annotate(struct code_index *index, uint64_t first, uint64_t second)
 TEST(test_in_step)
 {
     struct code_index *index = make_index(state);
-    char *text = annotate(index, 2, 4);
+    char *text = annotate(index, 2, 4, false);
     assert_non_null(strstr(text, "|      0 | .byte 0x48\n"));
     assert_non_null(strstr(text, "|      1 | .byte 0xb8\n"));
     assert_non_null(strstr(text, "|      2 | push rbx\n"));
@@ -95,9 +95,21 @@ TEST(test_in_step)
 TEST(test_no_hint)
 {
     struct code_index *index = make_index(state);
-    char *text = annotate(index, 0, 0);
+    char *text = annotate(index, 0, 0, false);
     assert_non_null(strstr(text, "|      0 | mov rax, 0x"));
     assert_null(strstr(text, "push rbx"));
+    free(text);
+    code_index_close(index);
+}
+
+/* Of waits and other events the innermost frame of Java may be a caller: its address lies in the
+ * call, and is no instruction's. */
+TEST(test_place_in_a_call)
+{
+    struct code_index *index = make_index(state);
+    char *text = annotate(index, 2, 2, true);
+    assert_non_null(strstr(text, "100.00 |      0 | mov rax, 0x"));
+    assert_null(strstr(text, ".byte"));
     free(text);
     code_index_close(index);
 }

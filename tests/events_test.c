@@ -19,6 +19,24 @@
 
 /* ---- Rules and facts ---- */
 
+/* As Java and the profile's methods write it. */
+TEST(test_names_of_classes)
+{
+    static const char *const names[][2] = {
+        {"[[Ljava/lang/String;", "java.lang.String[][]"},
+        {"[J", "long[]"},
+        {"Lshop/Cart$$Lambda.0x000000004b40a688;", "shop.Cart$$Lambda/0x000000004b40a688"},
+        {"[Lshop/Cart$$Lambda.0x0a;", "shop.Cart$$Lambda/0x0a[]"},
+        {"Lshop/Cart$$Lambda$14/471910020;", "shop.Cart$$Lambda$14/471910020"},
+        {"no.signature", "no.signature"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char out[EVENT_SUBJECT_MAX];
+        event_class_name(names[i][0], strlen(names[i][0]), out);
+        assert_string_equal(out, names[i][1]);
+    }
+}
+
 TEST(test_rules_go_by_name)
 {
     assert_int_equal(event_rule_of("jdagent_12:alloc", false).kind, EVENT_ALLOC);

@@ -3,8 +3,11 @@
 
 #include "jdtool/resolve/source_texts.h"
 #include "jdtool/view/annotate.h"
+#include "jdtool/view/cells.h"
 #include "jdtool/view/content.h"
 #include "jdtool/view/json_fields.h"
+#include "jdtool/view/method_match.h"
+#include "jdtool/view/report_text.h"
 #include "tests/resolved_samples.h"
 #include "tests/scratch.h"
 
@@ -297,6 +300,96 @@ TEST(test_counts)
     }
     annotation_free(&annotation);
     profile_free(profile);
+}
+
+/* Weights of two events do not compare: nanoseconds of waits are no share of the clock's. */
+TEST(test_order_of_codes_by_event)
+{
+    struct recorded_event events[] = {{.name = "clock", .unit = "ns"}, {.name = "wait"}};
+    struct recording recording = {.events = events, .event_count = 2};
+    struct resolved_code waits = {.symbol = "A.waits()"}, works = {.symbol = "A.works()"};
+    struct profile_location locations[] = {
+        {.code = &waits, .code_number = 0, .line_count = 1},
+        {.code = &works, .code_number = 1, .line_count = 1},
+    };
+    struct profile_node nodes[] = {{PROFILE_NONE, 0}, {PROFILE_NONE, 1}};
+    struct profile_sample samples[] = {
+        {.event = 1, .weight = 1000, .count = 1, .node = 0},
+        {.event = 0, .weight = 10, .count = 1, .node = 1},
+    };
+    const struct profile profile = {.recording = &recording,
+                                    .code_count = 2,
+                                    .locations = locations,
+                                    .location_count = 2,
+                                    .nodes = nodes,
+                                    .node_count = 2,
+                                    .samples = samples,
+                                    .sample_count = 2};
+    struct annotation annotation;
+    struct annotation_choice choice;
+    assert_int_equal(annotation_count(&profile, &annotation), 0);
+    assert_int_equal(annotation_choose(&annotation, "A.", &choice), 0);
+    assert_int_equal(choice.count, 2);
+    assert_string_equal(annotated_name(&annotation, choice.picked[0]), "A.works()");
+    assert_int_equal(annotated_event(&annotation, choice.picked[0]), 0);
+    assert_int_equal(annotated_event(&annotation, choice.picked[1]), 1);
+    annotation_choice_free(&choice);
+    annotation_free(&annotation);
+}
+
+/* ---- The report's trees and names ---- */
+
+/* A branch is left out for what it took of the method that was asked for, not of the profile. */
+TEST(test_callers_of_a_method_that_took_little)
+{
+    struct recorded_event event = {.name = "clock", .unit = "ns"};
+    struct recording recording = {.events = &event, .event_count = 1};
+    struct profile_function functions[] = {
+        {.name = "A.hot()"}, {.name = "A.rare()"}, {.name = "A.asks()"}};
+    struct profile_line lines[] = {{.function = 0}, {.function = 1}, {.function = 2}};
+    struct profile_location locations[] = {{.first_line = 0, .line_count = 1},
+                                           {.first_line = 1, .line_count = 1},
+                                           {.first_line = 2, .line_count = 1}};
+    struct profile_node nodes[] = {{PROFILE_NONE, 0}, {PROFILE_NONE, 2}, {1, 1}};
+    struct profile_sample samples[] = {{.weight = 10000, .count = 1000, .node = 0},
+                                       {.weight = 10, .count = 1, .node = 2}};
+    const struct profile profile = {.recording = &recording,
+                                    .functions = functions,
+                                    .function_count = 3,
+                                    .lines = lines,
+                                    .line_count = 3,
+                                    .locations = locations,
+                                    .location_count = 3,
+                                    .nodes = nodes,
+                                    .node_count = 3,
+                                    .samples = samples,
+                                    .sample_count = 2,
+                                    .total_count = 1001};
+    const struct report_look look = {.rows = REPORT_CALLERS, .method = "rare", .width = 80};
+    struct packed_output *output;
+    uint8_t *text = NULL;
+    size_t size = 0;
+    assert_int_equal(packed_output_open_memory(false, &output), 0);
+    assert_int_equal(report_text_write(&profile, &look, output), 0);
+    assert_int_equal(packed_output_take(output, &text, &size), 0);
+    assert_non_null(memmem(text, size, "A.asks()", 8));
+    free(text);
+}
+
+/* What the table wrote is found again. */
+TEST(test_names_that_were_shortened)
+{
+    const char *name = "org.apache.coyote.Request.recycle(int, java.lang.String)";
+    char text[CELL_MAX];
+    for (uint32_t width = 12; width < 60; width++) {
+        assert_true(method_match(name, cell_fit_name(name, width, text)) >= 2);
+    }
+    assert_int_equal(method_match(name, "o.a.c.Request.recycle"), 2);
+    assert_int_equal(method_match(name, "o.a.c.Request.recy…"), 1);
+    assert_int_equal(method_match(name, "o.a.c.Request.recy"), 0);
+    assert_int_equal(method_match(name, "o.b.c.Request.recycle(…)"), 0);
+    assert_int_equal(method_match(name, "o.a.c.x.Request.recycle(…)"), 0);
+    assert_int_equal(method_match("a.b()", "o.a.c.Request.recycle(…)"), 0);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -92,19 +92,24 @@ void event_class_name(const char *signature, size_t size, char out[EVENT_SUBJECT
     const char *name = signature + arrays;
     size_t length = size - arrays;
     const char *word = length == 1 ? primitive(*name) : NULL;
+    bool is_class = false;
     if (word) {
         name = word;
         length = strlen(word);
     } else if (length > 2 && *name == 'L' && name[length - 1] == ';') {
         name++;
         length -= 2;
+        is_class = true;
     }
     size_t most = EVENT_SUBJECT_MAX - 1;
     size_t at = length < most ? length : most;
     for (size_t i = 0; i < at; i++) {
         out[i] = name[i];
-        if (name[i] == '/') {
-            out[i] = '.';
+        if (name[i] == '.' && is_class) {
+            out[i] = '/'; /* of a hidden class: "pkg/Main$$Lambda.0x0000000078" */
+        } else if (name[i] == '/' &&
+                   !(i + 1 < length && name[i + 1] >= '0' && name[i + 1] <= '9')) {
+            out[i] = '.'; /* but in a VM anonymous one of JDK 8 to 14, "pkg/Main$$Lambda$1/47" */
         } else if ((unsigned char)name[i] < ' ') {
             out[i] = '?';
         }

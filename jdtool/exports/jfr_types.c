@@ -222,6 +222,12 @@ static const struct type types[] = {
      .fields = {START, EVENT_THREAD, STACK, TEXT("message", "Message"),
                 REFERENCE("thrownClass", JFR_CLASS, "Class"),
                 NUMBER("weight", JFR_LONG, "Weight")}},
+    {.id = JFR_ERROR_THROW, /* never written: errors are exceptions here, but views ask for both */
+     .name = "jdk.JavaErrorThrow",
+     .label = "Java Error",
+     .category = JAVA,
+     .fields = {START, EVENT_THREAD, STACK, TEXT("message", "Message"),
+                REFERENCE("thrownClass", JFR_CLASS, "Class")}},
     {.id = JFR_THREAD_PARK,
      .name = "jdk.ThreadPark",
      .label = "Java Thread Park",

@@ -54,9 +54,13 @@ static int locate(struct annotation *a, struct hash_map *map, const struct profi
         return 0;
     }
     int err = find_code(a, location, code);
-    return err ? err
-               : find_place(a, map, *code, location->address - location->code->module_address,
-                            place);
+    err =
+        err ? err
+            : find_place(a, map, *code, location->address - location->code->module_address, place);
+    if (!err) {
+        a->places[*place].is_caller = location->is_caller;
+    }
+    return err;
 }
 
 /* One block of memory for all weights. */
@@ -408,7 +412,7 @@ static bool *sampled_addresses(const struct writer *w)
     uint32_t number = (uint32_t)(w->annotated - a->codes);
     bool *begins = calloc((size_t)code->size + 1, sizeof *begins);
     for (uint32_t i = w->place; begins && i < a->place_count && a->places[i].code == number; i++) {
-        if (a->places[i].offset < code->size) {
+        if (a->places[i].offset < code->size && !a->places[i].is_caller) {
             begins[a->places[i].offset] = true;
         }
     }
@@ -537,25 +541,30 @@ const char *annotated_name(const struct annotation *a, uint32_t code)
     return its->method ? its->method->name : its->symbol;
 }
 
-uint64_t annotated_weight(const struct annotation *a, uint32_t code)
+uint32_t annotated_event(const struct annotation *a, uint32_t code)
 {
-    uint64_t weight = 0;
-    for (uint32_t i = 0; i < a->events && weight == 0; i++) {
-        weight = a->codes[code].weights[i];
+    uint32_t event = 0;
+    while (event + 1 < a->events && a->codes[code].weights[event] == 0) {
+        event++;
     }
-    return weight;
+    return event;
 }
 
-/* Codes by weight, the heaviest first. */
+/* Codes by their first event, then by its weight, the heaviest first: weights of two events do not
+ * compare. */
 static int compare_codes(const void *x, const void *y, void *argument)
 {
     const struct annotation *a = argument;
-    uint64_t first = annotated_weight(a, *(const uint32_t *)x);
-    uint64_t second = annotated_weight(a, *(const uint32_t *)y);
+    uint32_t i = *(const uint32_t *)x, k = *(const uint32_t *)y;
+    uint32_t event = annotated_event(a, i), other = annotated_event(a, k);
+    if (event != other) {
+        return event < other ? -1 : 1;
+    }
+    uint64_t first = a->codes[i].weights[event], second = a->codes[k].weights[event];
     if (first != second) {
         return first > second ? -1 : 1;
     }
-    return *(const uint32_t *)x < *(const uint32_t *)y ? -1 : 1;
+    return i < k ? -1 : 1;
 }
 
 /* Whether a location of generated code has the wanted method inlined. */
@@ -590,7 +599,8 @@ static uint32_t pick_hosts(const struct annotation *a, const char *wanted, const
         if (!location || !has_inlined(profile, location, wanted)) {
             continue;
         }
-        hosted[a->numbers[location->code_number] - 1] += sample->weight;
+        uint32_t code = a->numbers[location->code_number] - 1;
+        hosted[code] += sample->event == annotated_event(a, code) ? sample->weight : 0;
     }
     for (uint32_t i = 0; i < a->code_count; i++) {
         if (hosted[order[i]]) {

@@ -19,6 +19,7 @@ struct annotated_code {
 struct annotated_place {
     uint64_t offset;   /* this and its code are its key */
     uint32_t code;     /* index into the codes */
+    bool is_caller;    /* it lies in a call: no instruction begins there */
     uint64_t *weights; /* by event */
 };
 
@@ -52,11 +53,11 @@ int annotation_put(const struct annotation *annotation, uint32_t code, bool is_w
 
 /* Codes are told by their index in the annotation. */
 struct annotation_choice {
-    uint32_t *order;  /* all of them, the heaviest first */
+    uint32_t *order;  /* all of them by annotated_event, of each the heaviest first */
     uint32_t *picked; /* those that are meant, in that order */
     uint32_t count;   /* 0: none fits */
     bool are_hosts;   /* those into which the method was inlined */
-    uint64_t *hosted; /* by code: samples of the method as it was inlined there */
+    uint64_t *hosted; /* by code: what of its event's weight is the method's, inlined there */
 };
 
 /* wanted: as of method_match. Free the choice on failure, too. 0 or -ENOMEM. */
@@ -67,7 +68,7 @@ void annotation_choice_free(struct annotation_choice *choice);
 /* What its method is called. */
 const char *annotated_name(const struct annotation *annotation, uint32_t code);
 
-/* Its weight of the first event of which it has any. */
-uint64_t annotated_weight(const struct annotation *annotation, uint32_t code);
+/* The first event of which it has samples. */
+uint32_t annotated_event(const struct annotation *annotation, uint32_t code);
 
 #endif

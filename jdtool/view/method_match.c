@@ -6,6 +6,22 @@
 
 #define COMPARED_MAX 64 /* letters of a name that count for how near it is */
 
+/* As a table wrote it that had no room for all of it (cell_fit_name, cell_put):
+ * "j.util.Arrays.sort(…)" is "java.util.Arrays.sort(int[])". */
+static bool is_short_for(const char *wanted, const char *name)
+{
+    for (; wanted[0] >= 'a' && wanted[0] <= 'z' && wanted[1] == '.'; wanted += 2) {
+        size_t part = strcspn(name, ".(");
+        if (name[0] != wanted[0] || name[part] != '.') {
+            return false;
+        }
+        name += part + 1;
+    }
+    const char *cut = strstr(wanted, "…");
+    size_t size = cut ? (size_t)(cut - wanted) : strlen(wanted);
+    return strncmp(name, wanted, size) == 0 && (cut || name[size] == '(' || name[size] == '\0');
+}
+
 int method_match(const char *name, const char *wanted)
 {
     size_t size = strlen(wanted);
@@ -16,6 +32,9 @@ int method_match(const char *name, const char *wanted)
     for (const char *at = name; (at = strstr(at, wanted)); at++) {
         bool starts = at == name || at[-1] == '.';
         rank = starts && (at[size] == '(' || at[size] == '\0') ? 2 : rank > 1 ? rank : 1;
+    }
+    if (rank == 0 && *wanted && is_short_for(wanted, name)) {
+        rank = strstr(wanted, "…") && !strchr(wanted, '(') ? 1 : 2;
     }
     return rank;
 }

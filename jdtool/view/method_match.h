@@ -1,5 +1,6 @@
 /*
- * Which method people mean by a name that they typed: all of it, the end of it, or a part of it.
+ * Which method people mean by a name that they typed: all of it, the end of it, a part of it, or
+ * what a table made of it that had no room ("j.util.Arrays.sort(…)").
  */
 #ifndef JD_TOOL_METHOD_MATCH_H
 #define JD_TOOL_METHOD_MATCH_H
@@ -7,7 +8,7 @@
 #include "jdtool/profile/profile.h"
 
 /* How well "pkg.Cls.m(int)" fits what is wanted: 3 it is the same; 2 it is a method of that name
- * ("m", "Cls.m"); 1 it contains it; 0 not at all. */
+ * ("m", "Cls.m", "p.Cls.m(…)"); 1 it contains it; 0 not at all. */
 int method_match(const char *name, const char *wanted);
 
 /* The functions of a profile that fit best, all of one rank. The caller frees *functions. Their

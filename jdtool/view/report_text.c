@@ -18,7 +18,7 @@
 #define AT_MAX      32   /* columns of FILE:LINE; a quarter of the row at most */
 #define RAN_MAX     20   /* of how a method ran; a sixth */
 #define SHARES      18   /* of both shares and the blanks behind them */
-#define TREE_SHARE  0.01 /* branches that took less are left out */
+#define TREE_SHARE  0.01 /* branches that took less of their method are left out */
 #define TREE_INDENT 24   /* levels; deeper ones are not indented further */
 #define NEAREST     5    /* names offered for one that fits none */
 #define HOT_SHARE   0.05
@@ -229,7 +229,7 @@ static int compare_branches(const void *a, const void *b, void *argument)
 static void put_branches(const struct view *v, const struct tree *tree, const uint32_t *order,
                          const uint32_t *first)
 {
-    uint64_t least = (uint64_t)((double)v->sum.weight * TREE_SHARE);
+    uint64_t least = 0; /* of a branch's weight */
     uint32_t shown = 0;
     uint32_t indent = 0;
     struct level {
@@ -266,6 +266,9 @@ static void put_branches(const struct view *v, const struct tree *tree, const ui
             width - 10 - columns, false);
         packed_output_text(v->output, "\n");
         shown++;
+        if (depth == 1) {
+            least = (uint64_t)((double)branch->weight * TREE_SHARE);
+        }
         uint32_t id = order[level->at++];
         uint32_t child = first[id];
         bool goes_on =

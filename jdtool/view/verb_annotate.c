@@ -27,13 +27,24 @@ static double percent(const struct annotation *a, uint64_t weight, uint32_t even
     return a->totals[event] ? 100.0 * (double)weight / (double)a->totals[event] : 0;
 }
 
+/* A line: a part of a code's weight, as a share of its event. */
+static void tell_share(const struct annotation *a, uint32_t code, uint64_t weight)
+{
+    uint32_t event = annotated_event(a, code);
+    const char *name = a->profile->recording->events[event].name;
+    fprintf(stderr, "    %6.2f %%  ", percent(a, weight, event));
+    if (event) {
+        fprintf(stderr, "of %s  ", name ? name : "another event");
+    }
+    fprintf(stderr, "%s\n", a->codes[code].code->symbol);
+}
+
 static void tell_codes(const struct annotation *a, const uint32_t *codes, uint32_t count,
                        const char *but)
 {
     for (uint32_t i = 0, told = 0; i < count && told < TOLD_MAX; i++) {
         if (!but || strcmp(annotated_name(a, codes[i]), but) != 0) {
-            fprintf(stderr, "    %6.2f %%  %s\n", percent(a, annotated_weight(a, codes[i]), 0),
-                    a->codes[codes[i]].code->symbol);
+            tell_share(a, codes[i], a->codes[codes[i]].weights[annotated_event(a, codes[i])]);
             told++;
         }
     }
@@ -57,8 +68,7 @@ static void tell_hosts(const struct annotation *a, const struct annotation_choic
                         "jdtool: '%s' is also a part of these, into which it was inlined:\n",
                         method);
             }
-            fprintf(stderr, "    %6.2f %%  %s\n", percent(a, hosted[order[i]], 0),
-                    a->codes[order[i]].code->symbol);
+            tell_share(a, order[i], hosted[order[i]]);
         }
     }
 }
@@ -93,15 +103,18 @@ static void tell_choice(const struct annotation *a, const uint32_t *picked, uint
                         bool all)
 {
     const char *name = annotated_name(a, picked[0]);
+    uint32_t event = annotated_event(a, picked[0]);
+    const char *of = a->profile->recording->events[event].name;
     uint64_t weight = 0;
     uint32_t pieces = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (strcmp(annotated_name(a, picked[i]), name) == 0) {
-            weight += annotated_weight(a, picked[i]);
+            weight += a->codes[picked[i]].weights[event];
             pieces++;
         }
     }
-    fprintf(stderr, "jdtool: %s: %.2f %% of the samples", name, percent(a, weight, 0));
+    fprintf(stderr, "jdtool: %s: %.2f %% of %s", name, percent(a, weight, event),
+            event && of ? of : "the samples");
     if (pieces > 1) {
         fprintf(stderr, ", in %u pieces of code%s", pieces,
                 all ? "" : "; this is the hottest, --all shows all");

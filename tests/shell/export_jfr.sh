@@ -45,7 +45,7 @@ for jfr in /usr/lib/jvm/*/bin/jfr; do
     # they do not find.
     run 0 "$jfr" view "${quick[@]}" --width 160 all-views "$p"
     says "Can't find event type named"
-    ! grep "Can't find" output | grep -v "'jdk\.Shutdown\." | grep -E '\b(ExecutionSample|NativeMethodSample|ObjectAllocationSample|CPULoad|ActiveSetting|JVMInformation|Compilation|Deoptimization|GCPhasePause|ExecuteVMOperation)\b' ||
+    ! grep "Can't find" output | grep -v "'jdk\.Shutdown\." | grep -E '\b(ExecutionSample|NativeMethodSample|ObjectAllocationSample|CPULoad|ActiveSetting|JVMInformation|Compilation|Deoptimization|GCPhasePause|ExecuteVMOperation|Java(Exception|Error)Throw|JavaMonitorEnter)\b' ||
         fail "a view does not find what is there"
     run 0 "$jfr" view "${quick[@]}" --width 160 hot-methods "$p"
     says 'Market.drift(double, int)'
