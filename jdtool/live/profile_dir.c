@@ -139,9 +139,10 @@ int profile_choose(struct profile_dir *profile, const char *given)
     status = status ? status : name_it(profile, given);
     status = status ? status : look_at_it(profile);
     if (!status && !agent_takes(profile->path)) {
-        error_message("the agent cannot be given a directory with a comma or a quote in its path: "
-                      "%s",
-                      profile->path);
+        error_message(
+            "the agent cannot be given a directory with a comma, a quote or a line break in its "
+            "path: %s",
+            profile->path);
         status = STATUS_USAGE;
     }
     return status;

@@ -35,6 +35,8 @@ run 2 "$JDPERF" -o
 says 'record: -o needs a value'
 run 1 "$JDPERF" record -- 99999999
 says 'failed to run 99999999'
+run 2 "$JDPERF" record -o $'two\nlines' -- true
+says 'a line break in its path: '
 run 2 "$JDPERF" record -o
 says '-o needs a value'
 run 2 "$JDPERF" -d 1 -o x.svg 1
