@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Allocations, contended monitors and exceptions in a profile equal what the program counted, with whole stacks, and the
-# kernel's probes are removed afterwards.
+# Allocations, contended monitors and exceptions in a profile equal what the program counted, with whole stacks, also where
+# exceptions are too many to record each; and the kernel's probes are removed afterwards.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_events
@@ -144,6 +144,32 @@ if my_part 0 "a session that lacks events"; then
     grep -q 'alloc.*the running session lacks' "$scratch/err" || fail "joined: nothing is said: $(cat "$scratch/err")"
 fi
 kill "$pid"
+
+# More exceptions than can be recorded: some are, by chance, whose weights count for all, by class; and none is lost. Copied
+# and walked stacks.
+flood_seconds=3
+if part "limits" test "$(echo -e "5.15\n$(uname -r)" | sort -V | head -n 1)" = 5.15; then
+    for kind in auto copy; do
+        "$jdperf" record -o "$scratch/flood$kind" -F 49 --stacks $kind --exceptions -- \
+            "$jdk/bin/java" -cp "$classes" Events $flood_seconds flood >"$scratch/log" 2>"$scratch/err" || [ $? = 3 ] ||
+            fail "flood: $(tail -n 5 "$scratch/err")"
+        lost=$(sed -n 's/.*"lost_samples": \([0-9]*\).*/\1/p' "$scratch/flood$kind/scorecard.json")
+        n=$(the_event "flood$kind" exception samples)
+        note "flood, $kind: $n of $(the_event "flood$kind" exception weight) exceptions recorded, $lost lost"
+        # 5,000 a second, and until that is reached; on a machine of more than 25 processors 200 a second on each.
+        ((n >= 500 && n <= 5000 * (flood_seconds + 3))) || fail "flood: $n exceptions are recorded"
+        ((lost * 100 <= n)) || fail "flood: $lost samples are lost"
+        lost=0
+        by_leaf "flood$kind" exception | awk -F'\t' '$3 == "flooder"' >"$scratch/exceptions"
+        while read -r _ class truth; do
+            weight=$(awk -F'\t' -v class="$class" '$2 == class { print $1 }' "$scratch/exceptions")
+            # 5 sigma, as if all weighed the same; one of the classes has a fifth of them.
+            near "flood, $kind: $class" "${weight:-0}" "$truth" \
+                "$(awk -v n="$n" -v class="$class" 'BEGIN { print 500 / sqrt(n * (class ~ /Fourth/ ? 0.2 : 0.8)) }')"
+        done < <(grep '^exception' "$scratch/log")
+        grep -q 'events exception were recorded, chosen at random' "$scratch/err" || fail "flood: it is not said: $(cat "$scratch/err")"
+    done
+fi
 
 # Where not all may be had it is told what is missing, and the rest is recorded.
 all=(--alloc=64K --locks --exceptions --off-cpu --wakers --timeline)

@@ -77,6 +77,25 @@ static struct event_facts read_probe(enum event_kind kind, uint64_t value, uint6
     return facts;
 }
 
+/* One of so many is kept by a program in the kernel, which says so by the sample's period; what
+ * stands there of other events is not theirs. */
+TEST(test_an_exception_stands_for_others)
+{
+    const struct perf_sample sample = {.period = UINT64_C(5) << 32};
+    const struct perf_sample only = {.period = 1};
+    struct event_facts facts;
+    event_facts_read(EVENT_EXCEPTION, &sample, &facts);
+    assert_int_equal(facts.weight, UINT64_C(5) << 32);
+    assert_int_equal(facts.left_out, (UINT64_C(5) << 32) - 1);
+    event_facts_read(EVENT_DEOPT, &sample, &facts);
+    assert_int_equal(facts.weight, UINT64_C(5) << 32);
+    event_facts_read(EVENT_WAKER, &sample, &facts);
+    assert_int_equal(facts.weight, 1);
+    event_facts_read(EVENT_EXCEPTION, &only, &facts);
+    assert_int_equal(facts.weight, 1);
+    assert_int_equal(facts.left_out, 0);
+}
+
 TEST(test_an_allocation_stands_for_many_bytes)
 {
     const uint64_t mean = UINT64_C(512) * 1024;

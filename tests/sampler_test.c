@@ -736,6 +736,65 @@ TEST(samples_of_probes_are_cut_as_well)
     close(ends[1]);
 }
 
+/* Of events that may come without bound some are kept: the weight of a thread's next sample is told
+ * before it, and is of that one alone, and of no other event's. */
+TEST(weights_of_probes_are_told_before_them)
+{
+    static struct fake_processor fake;
+    static struct turn_rings rings;
+    struct turn *turn = calloc(1, sizeof *turn);
+    struct {
+        uint64_t before[4]; /* IDENTIFIER, TID, TIME, CPU */
+        uint32_t size;
+        struct walked_head head;
+        uint32_t none;
+    } __attribute__((packed))
+    told = {.before = {99, two(10, 10), 7, 0},
+            .size = sizeof told - sizeof told.before - 4,
+            .head = {.magic = WALKED_MAGIC, .flags = WALKED_WEIGHS, .period = UINT64_C(5) << 32}};
+    uint64_t words[] = {88, 0x1010, two(10, 10), 7, 0, 1, 0, two(4, 0x61)};
+    uint64_t count = 0;
+    uint64_t weight = 0;
+    int ends[2];
+    uint64_t record[sizeof told / 8];
+    _Static_assert(sizeof told % 8 == 0, "a record is whole words");
+    memcpy(record, &told, sizeof told);
+    assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+    turn_new(turn, ends[1]);
+    turn->event_count = 3;
+    turn->events[1] = (struct turn_event){.id = 6, .has_raw = true, .is_limited = true};
+    turn->events[2] = (struct turn_event){.id = 7, .has_raw = true};
+    rings.walked_id = 99;
+    rings.ids[1] = 88;
+    rings.ids[2] = 89;
+    assert_int_equal(turn_sample_process(turn, 10, true), 0);
+    fake_open(&fake, &rings);
+    fake_put(&rings.samples, PERF_RECORD_SAMPLE, record, sizeof told / 8);
+    words[0] = 89; /* another event of that thread's comes between */
+    fake_put(&rings.samples, PERF_RECORD_SAMPLE, words, sizeof words / 8);
+    assert_int_equal(turn_take(turn, &rings, 1), 0);
+    sum_weights(ends[0], &count, &weight);
+    assert_int_equal(count, 1);
+    assert_int_equal(weight, 1);
+    words[0] = 88;
+    fake_put(&rings.samples, PERF_RECORD_SAMPLE, words, sizeof words / 8);
+    fake_put(&rings.samples, PERF_RECORD_SAMPLE, words, sizeof words / 8); /* nothing told of it */
+    assert_int_equal(turn_take(turn, &rings, 1), 0);
+    sum_weights(ends[0], &count, &weight);
+    assert_int_equal(count, 2);
+    assert_int_equal(weight, (UINT64_C(5) << 32) + 1);
+    fake_put(&rings.samples, PERF_RECORD_SAMPLE, record, sizeof told / 8);
+    words[2] = two(10, 11);
+    fake_put(&rings.samples, PERF_RECORD_SAMPLE, words, sizeof words / 8);
+    assert_int_equal(turn_take(turn, &rings, 1), 0);
+    sum_weights(ends[0], &count, &weight);
+    assert_int_equal(weight, 1);
+    turn_free(turn);
+    free(turn);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 /* What was walked at a probe is a sample of that probe's: what it tells is there, and what was
  * walked stands where a copy would. Such without that are nobody's. */
 TEST(what_was_walked_at_a_probe_is_its_sample)

@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * A program of known events, for a number of seconds: "Events SECONDS alloc locks exceptions waits busy virtual
+ * A program of known events, for a number of seconds: "Events SECONDS alloc locks exceptions flood waits busy virtual
  * time", any of the words. It prints what really was: bytes by class, nanoseconds waited by thread, how many
  * exceptions, nanoseconds that threads which never sleep have waited for a processor, the processors' time.
  */
@@ -109,6 +109,24 @@ public class Events {
         tell("exception java.lang.IllegalStateException " + state);
     }
 
+    static final class FloodException extends RuntimeException { }
+    static final class FourthException extends RuntimeException { }
+
+    /** As many as it can, of which every fifth is of another class. */
+    static void flooder() {
+        long flood = 0, fourth = 0;
+        while (!done) {
+            try { throwFlood(); } catch (FloodException e) { flood++; }
+            if (flood % 4 == 0) {
+                try { throwFourth(); } catch (FourthException e) { fourth++; }
+            }
+        }
+        tell("exception Events$FloodException " + flood);
+        tell("exception Events$FourthException " + fourth);
+    }
+
+    static void throwFlood() { throw new FloodException(); }
+    static void throwFourth() { throw new FourthException(); }
     static void throwOwn() { throw new OwnException("own"); }
     static void throwState() { throw new IllegalStateException("state"); }
 
@@ -230,6 +248,7 @@ public class Events {
                 start("contender-2", Events::contend);
                 break;
             case "exceptions": start("thrower", Events::thrower); break;
+            case "flood": start("flooder", Events::flooder); break;
             case "waits":
                 start("sleeper", Events::sleeper);
                 start("parker", Events::parker);

@@ -186,6 +186,10 @@ void event_facts_read(enum event_kind kind, const struct perf_sample *sample,
         read_woken(sample, facts->subject);
     }
     facts->request = kind == EVENT_DEOPT ? read_request(sample) : 0;
+    if ((kind == EVENT_EXCEPTION || kind == EVENT_DEOPT) && sample->period > 1) {
+        facts->weight = sample->period; /* one of so many was kept (jdtool/sampler/limiter.h) */
+        facts->left_out = sample->period - 1;
+    }
     bool is_virtual = kind == EVENT_UNMOUNT || kind == EVENT_MOUNT;
     if ((kind != EVENT_ALLOC && kind != EVENT_LOCK && !is_virtual) || !sample->raw ||
         sample->raw_size < sizeof raw) {

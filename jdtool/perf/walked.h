@@ -60,6 +60,7 @@ enum walked_end {
 
 enum walked_flag {
     WALKED_IN_KERNEL = 1, /* the sample is of the kernel */
+    WALKED_WEIGHS = 2,    /* nothing was walked: `period` is that of the thread's next sample */
 };
 
 #define WALKED_WIDE        1u

@@ -3,6 +3,7 @@
 #include "jdtool/base/descriptor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
 #include <stdbool.h>
@@ -296,6 +297,22 @@ int filter_hand_on(const struct filter *filter, int program, int probes)
 {
     int err = set_next(filter->next, program);
     return err ? err : set_next(filter->next_probe, probes);
+}
+
+int filter_replace_probes(struct filter *filter, int program, int next)
+{
+    int probes = fcntl(program, F_DUPFD_CLOEXEC, 0);
+    int next_probe = probes < 0 ? -1 : fcntl(next, F_DUPFD_CLOEXEC, 0);
+    if (next_probe < 0) {
+        int err = -errno;
+        descriptor_close(probes);
+        return err;
+    }
+    descriptor_close(filter->probes);
+    descriptor_close(filter->next_probe);
+    filter->probes = probes;
+    filter->next_probe = next_probe;
+    return 0;
 }
 
 int filter_apply(const struct filter *filter, int event)

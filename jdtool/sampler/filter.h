@@ -73,6 +73,10 @@ void filter_forks_seen(const struct filter *filter);
  * one of those of uprobes: their descriptors may be closed, ours not. 0 or a negative errno. */
 int filter_hand_on(const struct filter *filter, int program, int probes);
 
+/* This program is put on uprobes in the place of the filter's own, and hands on by that array; both
+ * may be closed. 0 or a negative errno. */
+int filter_replace_probes(struct filter *filter, int program, int next);
+
 /* Puts it on an event. 0 or a negative errno. */
 int filter_apply(const struct filter *filter, int event);
 

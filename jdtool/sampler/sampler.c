@@ -2,6 +2,7 @@
 
 #include "jdtool/base/clock.h"
 #include "jdtool/base/message.h"
+#include "jdtool/sampler/limiter.h"
 #include "jdtool/sampler/present.h"
 #include "jdtool/sampler/processors.h"
 #include "jdtool/sampler/registers.h"
@@ -53,6 +54,7 @@ struct sampler {
     struct perf_event_attr side_band;
     struct turn_rings *processors; /* by number */
     struct threads threads;        /* that have the events, where processors have none */
+    struct limiter *limiter;       /* NULL: events are not limited */
     struct switches *switches;     /* NULL: nothing of the scheduler is recorded */
     bool *online;
     uint32_t processor_count;
@@ -154,6 +156,14 @@ static void describe_stack(struct perf_event_attr *attr, struct turn_event *look
     attr->exclude_callchain_user = copies;
 }
 
+/* May come without bound: exceptions and deoptimisations, by probes in libjvm.so. Events of the
+ * agent it limits itself. */
+static bool is_limited(const struct sampler_event *event)
+{
+    return event->has_stack && event->follows == FOLLOWS_NOTHING &&
+           (event->arguments == PROBE_NOTHING || event->arguments == PROBE_DEOPT);
+}
+
 /* The recording's own probes, each time that one is passed, and what is told of the scheduler. */
 static int describe_tracepoint(struct sampler *sampler, uint32_t at)
 {
@@ -167,6 +177,7 @@ static int describe_tracepoint(struct sampler *sampler, uint32_t at)
     attr->sample_period = 1;
     *look = (struct turn_event){.has_stack = event->has_stack,
                                 .has_raw = true,
+                                .is_limited = is_limited(event),
                                 .is_of_another = event->follows == FOLLOWS_WOKEN,
                                 .has_backs = event->follows == FOLLOWS_PREEMPTED};
     describe_stack(attr, look, event->stack_size);
@@ -292,11 +303,13 @@ static void close_processor(struct turn_rings *rings)
     *rings = (struct turn_rings){0};
 }
 
-/* Where walks write, which lies in the ring of the samples. */
-static int add_walked(const struct walker *walker, uint32_t processor, struct turn_rings *rings)
+/* Where walks write, and who limits events: it lies in the ring of the samples. */
+static int add_walked(const struct sampler *sampler, uint32_t processor, struct turn_rings *rings)
 {
-    if (rings->walked_event > 0 ||
-        walker_program(walker, WALK_OF_CLOCK) < 0) { /* it is not loaded yet */
+    const struct walker *walker = sampler->turn.walker;
+    const struct limiter *limiter = sampler->limiter;
+    bool is_loaded = walker && walker_program(walker, WALK_OF_CLOCK) >= 0;
+    if (rings->walked_event > 0 || !(limiter || is_loaded)) {
         return 0;
     }
     struct perf_event_attr attr = {
@@ -315,7 +328,9 @@ static int add_walked(const struct walker *walker, uint32_t processor, struct tu
     rings->walked_event = fd;
     bool is = ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, rings->samples.event) == 0 &&
               ioctl(fd, PERF_EVENT_IOC_ID, &rings->walked_id) == 0;
-    return is ? walker_output(walker, processor, fd) : -errno;
+    return !is       ? -errno
+           : limiter ? limiter_output(limiter, processor, fd)
+                     : walker_output(walker, processor, fd);
 }
 
 /* The kernel's number of a processor's event; the first processor's stands for all of them. */
@@ -355,10 +370,12 @@ static int add_event(struct sampler *sampler, uint32_t processor, struct turn_ri
     }
     const union walk_cookie cookie = {.event = turn->events[at].has_copies ? (uint16_t)at : 0,
                                       .type = (uint16_t)attr.config,
-                                      .arguments = event->arguments};
+                                      .arguments = (uint16_t)event->arguments,
+                                      .limit = turn->events[at].is_limited ? (uint16_t)at : 0};
+    bool reads_cookie = turn->walker || sampler->limiter;
     return err || turn->filter.probes < 0
                ? err
-               : filter_apply_to_probe(&turn->filter, fd, turn->walker ? cookie.word : 0);
+               : filter_apply_to_probe(&turn->filter, fd, reads_cookie ? cookie.word : 0);
 }
 
 /* A ring of that processor that is of no thread, which could end: an event of ours that tells
@@ -410,14 +427,12 @@ static int add_all(struct sampler *sampler, uint32_t processor, struct turn_ring
               : add_ring(sampler->events, -1, (int)processor, &rings->samples,
                          sampler->buffer >> sampler->halvings);
     err = err ? err : take_id(&sampler->turn, rings, 0, rings->samples.event);
+    err = err ? err : add_walked(sampler, processor, rings);
     for (uint32_t i = 1; i < sampler->turn.event_count && !err; i++) {
         err = add_event(sampler, processor, rings, i);
     }
     if (!err && sampler->turn.filter.program >= 0) {
         err = filter_apply(&sampler->turn.filter, rings->samples.event);
-    }
-    if (!err && sampler->turn.walker) {
-        err = add_walked(sampler->turn.walker, processor, rings);
     }
     bool is_early = sampler->options->go > 0 && !sampler->begun;
     return err || is_early ? err : switch_ring(&rings->side_band, PERF_EVENT_IOC_ENABLE);
@@ -572,12 +587,32 @@ static int load_filter(struct sampler *sampler)
     return err ? tell_failure("filter samples", err) : 0;
 }
 
+/* What may come without bound, and what is to be done about it. */
+static void limit_events(struct sampler *sampler)
+{
+    const struct sampler_options *options = sampler->options;
+    bool is_any = false;
+    for (uint32_t i = 0; i < options->event_count; i++) {
+        is_any |= is_limited(&options->events[i]);
+    }
+    const char *lacks = is_any ? limiter_new(&sampler->turn.filter, &sampler->limiter) : NULL;
+    if (lacks) {
+        info_message("each exception is recorded, however many there are: %s", lacks);
+    }
+}
+
 /* With who walks. */
 static void share_maps(const struct sampler *sampler)
 {
     const struct switches *switches = sampler->switches;
     struct walk_maps maps = {.processes = sampler->turn.filter.processes,
                              .has_probes = has_probes(sampler->options)};
+    const struct limiter *limiter = sampler->limiter;
+    if (limiter) {
+        maps.output = limiter_map(limiter, "output");
+        maps.limits = limiter_map(limiter, "limits");
+        maps.limit_states = limiter_map(limiter, "limit_states");
+    }
     if (switches) {
         maps.told = switches_map(switches, "told");
         maps.blocked = switches_map(switches, "blocked");
@@ -608,6 +643,7 @@ static int open_all(struct sampler *sampler)
     if (err) {
         return err;
     }
+    limit_events(sampler);
     const char *lacks = count_following(options)
                             ? switches_new(options, turn->filter.processes, &sampler->switches)
                             : NULL;
@@ -719,7 +755,7 @@ static void go_on_to_walk(struct sampler *sampler)
     int err = 0;
     for (uint32_t i = 0; i < sampler->processor_count && !err; i++) {
         struct turn_rings *rings = &sampler->processors[i];
-        err = rings->samples.page ? add_walked(turn->walker, i, rings) : 0;
+        err = rings->samples.page ? add_walked(sampler, i, rings) : 0;
     }
     err =
         err ? err
@@ -774,6 +810,7 @@ void sampler_free(struct sampler *sampler)
     if (sampler) {
         close_rings(sampler);
         switches_free(sampler->switches);
+        limiter_free(sampler->limiter);
         free(sampler->processors);
         free(sampler->online);
         turn_free(&sampler->turn);

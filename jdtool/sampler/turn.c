@@ -332,7 +332,7 @@ enum { TID_AT = 24, TIME_AT = 32, PERIOD_AT = 48, CHAIN_AT = 56 };
 
 /* It stands for so many. */
 static void put_sample(struct turn *turn, size_t size, const struct turn_event *event,
-                       uint32_t count)
+                       uint64_t count)
 {
     uint64_t period;
     memcpy(&period, turn->record + PERIOD_AT, sizeof period);
@@ -415,9 +415,18 @@ static uint64_t registers_of(const struct turn_event *event, const struct ring *
     return registers % 8 == 0 && registers + 16 <= size ? registers : 0;
 }
 
-static void take_sample(struct turn *turn, const struct ring *ring, uint64_t at,
+/* What was told of the weight of a thread's next sample is of this one, or of none any more. */
+static uint64_t take_weight(struct turn_rings *rings, uint32_t tid)
+{
+    uint64_t weight = rings->weighed == tid && rings->weight ? rings->weight : 1;
+    rings->weight = 0;
+    return weight;
+}
+
+static void take_sample(struct turn *turn, struct turn_rings *rings, uint64_t at,
                         const struct perf_event_header *header, const struct turn_event *event)
 {
+    const struct ring *ring = &rings->samples;
     uint64_t ids = ring_u64(ring, at + TID_AT);
     uint64_t time = ring_u64(ring, at + TIME_AT);
     if (event->has_backs && take_back(turn, ring, at, header->size, event)) {
@@ -425,9 +434,10 @@ static void take_sample(struct turn *turn, const struct ring *ring, uint64_t at,
     }
     /* Who is woken is sampled, whoever wakes it. */
     bool is_of_another = event->is_of_another && time >= turn->begun;
-    uint32_t count = is_of_another                ? 1
+    uint64_t count = is_of_another                ? 1
                      : is_wanted(turn, ids, time) ? stands_for(turn, (uint32_t)ids, time)
                                                   : 0;
+    count *= event->is_limited ? take_weight(rings, (uint32_t)(ids >> 32)) : 1;
     if (!count) {
         return;
     }
@@ -556,9 +566,10 @@ static bool is_as_told(const struct turn *turn, const struct walked_head *head)
            (event->has_raw ? head->raw % 8 == 4 && head->raw <= WALKED_RAW_MAX : !head->raw);
 }
 
-static void take_walked(struct turn *turn, const struct ring *ring, uint64_t at,
+static void take_walked(struct turn *turn, struct turn_rings *rings, uint64_t at,
                         const struct perf_event_header *header)
 {
+    const struct ring *ring = &rings->samples;
     uint64_t ids = ring_u64(ring, at + WALKED_TID_AT);
     struct walked walked;
     if (header->size <= WALKED_AT || !is_wanted(turn, ids, ring_u64(ring, at + WALKED_TIME_AT))) {
@@ -566,8 +577,13 @@ static void take_walked(struct turn *turn, const struct ring *ring, uint64_t at,
     }
     ring_copy(ring, at, turn->walked, header->size);
     const uint8_t *bytes = turn->walked + WALKED_AT;
-    if (!walked_begin(bytes, header->size - (size_t)WALKED_AT, &walked) ||
-        walked.head.kernel > WALKED_KERNEL_MAX || walked.head.words > WALKED_WORDS_MAX ||
+    bool is_one = walked_begin(bytes, header->size - (size_t)WALKED_AT, &walked);
+    if (is_one && walked.head.flags & WALKED_WEIGHS) {
+        rings->weighed = (uint32_t)(ids >> 32);
+        rings->weight = walked.head.period;
+        return;
+    }
+    if (!is_one || walked.head.kernel > WALKED_KERNEL_MAX || walked.head.words > WALKED_WORDS_MAX ||
         !is_as_told(turn, &walked.head)) {
         return; /* the program does not write such */
     }
@@ -597,9 +613,9 @@ static void drain(struct turn *turn, struct turn_rings *rings, struct ring *ring
             at = end;
         } else if (header.type == PERF_RECORD_SAMPLE && rings->walked_id &&
                    ring_u64(ring, at + sizeof header) == rings->walked_id) {
-            take_walked(turn, ring, at, &header);
+            take_walked(turn, rings, at, &header);
         } else if (header.type == PERF_RECORD_SAMPLE) {
-            take_sample(turn, ring, at, &header,
+            take_sample(turn, rings, at, &header,
                         event_of(turn, rings, ring_u64(ring, at + sizeof header)));
         } else if (header.type == PERF_RECORD_LOST && is_of_samples &&
                    header.size >= 24 + TRAILER_SIZE) {

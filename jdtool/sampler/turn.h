@@ -33,6 +33,7 @@ struct turn_event {
     bool has_copies;    /* and registers and a copy of the stack */
     bool has_raw;       /* what a tracepoint tells */
     bool is_of_another; /* than who runs; and so is sampled */
+    bool is_limited;    /* before a copy its weight may be told (limit.bpf.h) */
     bool has_backs;     /* some tell that a thread has a processor again (switches_shared.h) */
 };
 
@@ -47,6 +48,8 @@ struct turn_rings {
     uint64_t ids[TURN_EVENTS_MAX];       /* the kernel's, of the processor's events */
     int walked_event;                    /* what walks write into the samples' ring; 0: nothing */
     uint64_t walked_id;                  /* of its records */
+    uint32_t weighed;                    /* a thread, whose next sample of such an event */
+    uint64_t weight;                     /* stands for so many; 0: none is known */
 };
 
 struct turn {

@@ -171,15 +171,15 @@ static void warn_of_stacks(const struct scorecard *card, const struct warnings *
     }
 }
 
-/* Of too many events the agent reports one of several, with larger weights. */
+/* Of too many events one of several is recorded, with a larger weight. */
 static void warn_of_limits(const struct scorecard *card, const struct warnings *to)
 {
     for (uint32_t i = 0; i < card->recording->event_count; i++) {
         const struct scorecard_event *event = &card->events[i];
         if (event->left_out) {
             warn(to,
-                 "the agent reported %" PRIu64 " of %" PRIu64 " events %s, chosen at random, to "
-                 "limit its cost; their weights count for all",
+                 "%" PRIu64 " of %" PRIu64 " events %s were recorded, chosen at random, to limit "
+                 "the cost; their weights count for all",
                  event->samples, event->samples + event->left_out, card->recording->events[i].name);
         }
     }

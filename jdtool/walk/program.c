@@ -97,6 +97,9 @@ static bool choose(const struct walk_program *program, const struct walk_maps *m
            !bpf.set_autoload(bpf.find_program(program->object, names[WALK_OF_SWITCHES]),
                              has_switches) &&
            !bpf.reuse_fd(find(program, "processes"), maps->processes) &&
+           (!maps->limits || (!bpf.reuse_fd(find(program, "output"), maps->output) &&
+                              !bpf.reuse_fd(find(program, "limits"), maps->limits) &&
+                              !bpf.reuse_fd(find(program, "limit_states"), maps->limit_states))) &&
            (!has_switches || (!bpf.reuse_fd(find(program, "told"), maps->told) &&
                               !bpf.reuse_fd(find(program, "blocked"), maps->blocked) &&
                               !bpf.reuse_fd(find(program, "waking"), maps->waking)));

@@ -23,8 +23,9 @@ enum walk_of { WALK_OF_CLOCK, WALK_OF_PROBES, WALK_OF_SWITCHES, WALK_PROGRAMS };
 
 /* The sampler's maps, which its programs have, too. */
 struct walk_maps {
-    int processes;             /* the filter's: pid -> enum walk_process */
-    bool has_probes;           /* uprobes are recorded */
+    int processes;                    /* the filter's: pid -> enum walk_process */
+    bool has_probes;                  /* uprobes are recorded */
+    int output, limits, limit_states; /* of who limits events (sampler/limit.bpf.h); 0: nobody */
     int told, blocked, waking; /* of who follows the scheduler (sampler/switches.bpf.c); 0: nobody
                                   does */
 };

@@ -174,7 +174,8 @@ union walk_cookie {
     struct {
         __u16 event;     /* of the sampler's; 0: its stacks are not wanted */
         __u16 type;      /* of the tracepoint */
-        __u32 arguments; /* enum probe_arguments */
+        __u16 arguments; /* enum probe_arguments */
+        __u16 limit;     /* the number again, of one that may come without bound; 0: of others */
     };
 };
 

@@ -38,6 +38,7 @@
 
 #include "format/event_probe.h"
 #include "jdtool/perf/walked.h"
+#include "jdtool/sampler/limit.bpf.h"
 #include "jdtool/sampler/switches_shared.h"
 #include "jdtool/unwind/frames.h"
 #include "jdtool/walk/shared.h"
@@ -96,9 +97,6 @@ struct {
     __type(key, u32);
     __type(value, u32);
 } processes SEC(".maps");
-
-/* By processor: the event that what was walked is written into. */
-OUTPUT(output);
 
 /* Those of the program that follows the scheduler. */
 OUTPUT(blocked);
@@ -1295,7 +1293,8 @@ static __always_inline u32 take_room(const struct walk_config *c)
 }
 
 /* Whether it was walked, and written. */
-static __always_inline bool walk_probe(void *ctx, u32 room, u32 value, union walk_cookie probe)
+static __always_inline bool walk_probe(void *ctx, u32 room, u32 value, union walk_cookie probe,
+                                       u64 weight)
 {
     struct walk_config *c = config();
     struct scratch *s = bpf_map_lookup_elem(&scratches, &room);
@@ -1305,6 +1304,7 @@ static __always_inline bool walk_probe(void *ctx, u32 room, u32 value, union wal
     begin(s, c, value);
     take_registers(s, ctx);
     s->head.event = probe.event;
+    s->head.period = weight;
     u64 size = tell_probe(s, probe) ? walk(room, s) : 0;
     return size && put_out(ctx, s, size);
 }
@@ -1322,13 +1322,16 @@ int probe(registers *ctx)
     if (!is) {
         return 0;
     }
-    u32 room = *is >= WALK_FIRST_JVM && probe.event ? take_room(c) : 0;
-    if (!room) {
-        return 1;
+    u64 weight = limit_weight(probe.limit);
+    if (!weight) {
+        return 0;
     }
-    bool walked = walk_probe(ctx, room, *is, probe);
-    bpf_map_delete_elem(&rooms, &room);
-    return walked && !c->compares ? 0 : 1;
+    u32 room = *is >= WALK_FIRST_JVM && probe.event ? take_room(c) : 0;
+    bool walked = room && walk_probe(ctx, room, *is, probe, weight);
+    if (room) {
+        bpf_map_delete_elem(&rooms, &room);
+    }
+    return (!walked || c->compares) && limit_tell(ctx, weight);
 }
 
 /* ---- Of the scheduler ---- */

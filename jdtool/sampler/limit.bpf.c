@@ -1,0 +1,64 @@
+/*
+ * Limits the events of uprobes of the processes that are sampled, whose stacks are copied; a
+ * program that walks stacks (walk/walk.bpf.c) does so itself, as soon as there is one.
+ *
+ * The kernel lends its helpers to programs under the GPL: this file alone may be used under the
+ * GPL, version 2, as well as under the project's own license.
+ */
+#include <linux/ptrace.h>
+
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <bpf/bpf_helpers.h>
+
+#include "jdtool/sampler/limit.bpf.h"
+#include "jdtool/walk/shared.h"
+
+typedef __u32 u32;
+typedef __u64 u64;
+
+char LICENSE[] SEC("license") = "GPL";
+
+/* That of struct filter. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1);
+    __type(key, u32);
+    __type(value, u32);
+} processes SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, u32);
+    __type(value, u32);
+} next SEC(".maps");
+
+static __always_inline bool is_sampled(const struct limit_config *config)
+{
+    struct bpf_pidns_info ids = {0};
+    if (!config->namespace_inode) {
+        ids.tgid = bpf_get_current_pid_tgid() >> 32;
+    } else {
+        bpf_get_ns_current_pid_tgid(config->namespace_device, config->namespace_inode, &ids,
+                                    sizeof ids);
+    }
+    u32 pid = ids.tgid;
+    return config->is_for_all || (pid && bpf_map_lookup_elem(&processes, &pid));
+}
+
+SEC("kprobe")
+int limited(void *ctx)
+{
+    const u32 zero = 0;
+    const struct limit_config *config = bpf_map_lookup_elem(&limits, &zero);
+    if (!config || !is_sampled(config)) {
+        return 0;
+    }
+    bpf_tail_call(ctx, &next, 0);
+    union walk_cookie probe = {.word = bpf_get_attach_cookie(ctx)};
+    u64 weight = limit_weight(probe.limit);
+    return weight && limit_tell(ctx, weight);
+}

@@ -1,0 +1,128 @@
+#include "jdtool/sampler/limiter.h"
+
+#include <errno.h>
+
+#ifdef JD_BPF_OBJECT
+
+#include "jdtool/sampler/limit_shared.h"
+#include "jdtool/walk/libbpf.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+LIBBPF_OBJECT(jd_limit_object, JD_BPF_OBJECT);
+
+/* The inode of the first PID namespace (PROC_PID_INIT_INO). */
+#define FIRST_PID_NAMESPACE UINT64_C(0xEFFFFFFC)
+
+struct limiter {
+    struct bpf_object *object;
+};
+
+int limiter_map(const struct limiter *limiter, const char *name)
+{
+    return bpf.map_fd(bpf.find_map(limiter->object, name));
+}
+
+static int configure(const struct limiter *limiter, bool is_for_all)
+{
+    const uint32_t zero = 0;
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    long second = processors > 0 ? LIMIT_SECOND / processors : LIMIT_SECOND;
+    second = second > LIMIT_PROCESSOR ? second : LIMIT_PROCESSOR;
+    struct stat namespace;
+    struct limit_config config = {.is_for_all = is_for_all,
+                                  .most = (uint32_t)(second / LIMIT_WINDOWS_SECOND + 1) & ~1U};
+    if (stat("/proc/self/ns/pid", &namespace) == 0 && namespace.st_ino != FIRST_PID_NAMESPACE) {
+        config.namespace_device = namespace.st_dev;
+        config.namespace_inode = namespace.st_ino;
+    }
+    return bpf.update(limiter_map(limiter, "limits"), &zero, &config, BPF_ANY);
+}
+
+static int start(const struct limiter *limiter, struct filter *filter)
+{
+    bool is_for_all = filter->processes < 0;
+    int err = is_for_all
+                  ? 0
+                  : bpf.reuse_fd(bpf.find_map(limiter->object, "processes"), filter->processes);
+    err = err ? err : bpf.load(limiter->object);
+    err = err ? err : configure(limiter, is_for_all);
+    return err ? err
+               : filter_replace_probes(filter,
+                                       bpf.program_fd(bpf.find_program(limiter->object, "limited")),
+                                       limiter_map(limiter, "next"));
+}
+
+const char *limiter_new(struct filter *filter, struct limiter **out)
+{
+    const struct bpf_object_open_opts name = {.sz = sizeof name, .object_name = "jdperf_limit"};
+    const char *lacks = libbpf_load();
+    *out = NULL;
+    if (lacks) {
+        return lacks;
+    }
+    struct limiter *limiter = calloc(1, sizeof *limiter);
+    size_t size = (size_t)(jd_limit_object_end - jd_limit_object);
+    if (limiter) {
+        limiter->object = bpf.open_mem(jd_limit_object, size, &name);
+    }
+    if (!limiter || !limiter->object) {
+        free(limiter);
+        return "there is no memory";
+    }
+    int err = start(limiter, filter);
+    if (err) {
+        limiter_free(limiter);
+        return err == -EPERM || err == -EACCES
+                   ? "loading a BPF program needs root, or CAP_BPF and CAP_PERFMON"
+                   : "this kernel does not take the program that limits them (Linux 5.15)";
+    }
+    *out = limiter;
+    return NULL;
+}
+
+void limiter_free(struct limiter *limiter)
+{
+    if (limiter) {
+        bpf.close(limiter->object);
+        free(limiter);
+    }
+}
+
+int limiter_output(const struct limiter *limiter, uint32_t processor, int event)
+{
+    return bpf.update(limiter_map(limiter, "output"), &processor, &event, BPF_ANY);
+}
+
+#else
+
+const char *limiter_new(struct filter *filter, struct limiter **out)
+{
+    (void)filter;
+    *out = NULL;
+    return "jdtool was built without clang or libbpf's headers";
+}
+
+void limiter_free(struct limiter *limiter)
+{
+    (void)limiter;
+}
+
+int limiter_map(const struct limiter *limiter, const char *name)
+{
+    (void)limiter;
+    (void)name;
+    return -ENOSYS;
+}
+
+int limiter_output(const struct limiter *limiter, uint32_t processor, int event)
+{
+    (void)limiter;
+    (void)processor;
+    (void)event;
+    return -ENOSYS;
+}
+
+#endif
