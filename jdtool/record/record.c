@@ -366,6 +366,40 @@ static int detach(const struct recorder *recorder, struct running_jvm *jvm)
                                                                             : STATUS_DONE;
 }
 
+static void end_session(struct recorder *recorder, pid_t pid)
+{
+    struct target target;
+    char dump[PATH_MAX];
+    size_t length = strlen(recorder->profile.path);
+    if (target_open(&target, pid)) {
+        return;
+    }
+    if (target_listens(&target) && target_dump(&target, dump) &&
+        strncmp(dump, recorder->profile.path, length) == 0 && dump[length] == '/') {
+        struct live_session session;
+        session_init(&session, &target, &recorder->waiting, NULL, live_agent());
+        if (session_stop(&session) == 0) {
+            info_message("process %d lives on without the agent; to record it: jdperf record %d",
+                         (int)pid, (int)pid);
+        }
+    }
+    target_close(&target);
+}
+
+/* JVMs that outlive the command, such as a build tool's daemon, would write into the profile for
+ * as long as they live. Where the time ends the recording, their agents know it. */
+static void end_sessions_of_daemons(struct recorder *recorder)
+{
+    const struct clocks *clocks = &recorder->clocks;
+    bool command_ended =
+        recorder->command.child.pidfd >= 0 && child_ended(&recorder->command.child);
+    for (uint32_t i = 0; command_ended && i < clocks->count; i++) {
+        if (!clocks->jvms[i].has_ended) {
+            end_session(recorder, clocks->jvms[i].process.pid);
+        }
+    }
+}
+
 /* They end while the naming does: sessions are over, and the profile stays. */
 static void release_guardians(struct recorder *recorder)
 {
@@ -623,6 +657,7 @@ static int run(struct recorder *recorder)
         int fetched = detach(recorder, &recorder->jvms[i]);
         status = status ? status : fetched;
     }
+    end_sessions_of_daemons(recorder);
     int ended_well = recorder_end_perf(recorder);
     status = ended_well ? ended_well : status;
     release_guardians(recorder);

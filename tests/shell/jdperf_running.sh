@@ -161,6 +161,22 @@ says 'Market'
 run 1 "$JDPERF" status "$jvm"
 says 'state=stopped'
 
+# One that outlives the command which started it, as a build tool's daemon does, does not write on into the profile.
+mkfifo go
+"$JDPERF" record -o d -- sh -c 'java -cp classes Calm 600 >calm.out 2>&1 <&- & echo $! >daemon; cat go' >output 2>&1 </dev/null &
+session=$!
+stop_jvm
+wait_until 60 "the command's JVM" test -s daemon
+jvm=$(cat daemon)
+wait_until 60 "JVM that is up" is_up "$jvm"
+echo >go
+wait "$session" || fail "of a command with a daemon: $(cat output)"
+says "process $jvm lives on without the agent"
+run 1 "$JDPERF" status "$jvm"
+says 'state=stopped'
+kill "$jvm"
+start_jvm java -cp classes Calm 600
+
 # Killed, jdperf leaves no perf behind, and no session for good.
 export WORK
 : >output
