@@ -187,9 +187,9 @@ both() {
     fail "two by perf: $(tail -n 5 "$scratch/err")"
 both perfs
 rm "$scratch/err"
-"$jdperf" record -o "$scratch/matched" -e cpu-clock -F 499 --match "second-of-$pid" 2>"$scratch/err" &
+"$jdperf" record -o "$scratch/matched" -e cpu-clock -F 499 --match "second-of-$pid" --match "third-of-$pid" 2>"$scratch/err" &
 matched=$!
-"$jdperf" record -o "$scratch/two" -e cpu-clock -F 499 -p "second-of-$pid,$pid,$second" 2>"$scratch/two.err" &
+"$jdperf" record -o "$scratch/two" -e cpu-clock -F 499 -p "second-of-$pid" "$pid" "$second" 2>"$scratch/two.err" &
 recorder=$!
 wait_for "$scratch/err" 'recording cpu-clock'
 wait_for "$scratch/two.err" 'recording cpu-clock'

@@ -50,10 +50,11 @@ struct parser {
 static void add_options(struct parser *parser, const struct verb_option *options, char *context)
 {
     static const int values[] = {
-        [OPTION_KEEPS] = required_argument,      [OPTION_COUNTS] = required_argument,
-        [OPTION_TIMES] = required_argument,      [OPTION_SIZES] = required_argument,
-        [OPTION_ADDS_VALUE] = required_argument, [OPTION_CALLS] = required_argument,
-        [OPTION_MAY_CALL] = optional_argument,   [OPTION_INCLUDES] = no_argument};
+        [OPTION_KEEPS] = required_argument,  [OPTION_LISTS] = required_argument,
+        [OPTION_COUNTS] = required_argument, [OPTION_TIMES] = required_argument,
+        [OPTION_SIZES] = required_argument,  [OPTION_ADDS_VALUE] = required_argument,
+        [OPTION_CALLS] = required_argument,  [OPTION_MAY_CALL] = optional_argument,
+        [OPTION_INCLUDES] = no_argument};
     for (; options && options->kind && parser->count < OPTIONS_MAX; options++) {
         if (options->kind == OPTION_INCLUDES) {
             add_options(parser, options->options, context + options->at);
@@ -97,6 +98,9 @@ static int take_option(const struct parser *parser, int letter)
         return STATUS_DONE;
     case OPTION_KEEPS:
         *(const char **)at = optarg;
+        return STATUS_DONE;
+    case OPTION_LISTS:
+        words_add(at, "%s", optarg);
         return STATUS_DONE;
     case OPTION_ADDS:
     case OPTION_ADDS_VALUE:

@@ -35,6 +35,7 @@ enum option_kind {
     OPTION_NONE, /* behind the last one */
     OPTION_SETS,
     OPTION_KEEPS,
+    OPTION_LISTS,
     OPTION_COUNTS,
     OPTION_TIMES,
     OPTION_SIZES,
@@ -67,6 +68,10 @@ struct verb_option {
     {OPTION(name, letter, OPTION_SETS), .at = offsetof(type, member)}
 #define OPTION_TEXT(name, letter, type, member) \
     {OPTION(name, letter, OPTION_KEEPS), .at = offsetof(type, member)}
+
+/* Appends the text to a struct words. */
+#define OPTION_TEXTS(name, letter, type, member) \
+    {OPTION(name, letter, OPTION_LISTS), .at = offsetof(type, member)}
 
 /* Sets an unsigned to a number from 1 on, or to seconds ("30s", "5m"), of so many at most; a
  * uint64_t to a size ("64M"). what: the message before another value. */

@@ -215,8 +215,10 @@ static int write_order(const struct export_sink *sink, const struct export_order
     struct packed_output *output;
     if (!format->of_none && sink->profile->total_count == 0 &&
         (!format->of_marks || sink->profile->mark_count == 0)) {
-        error_message("failed to write %s: there are no samples, or the selection matches none",
-                      path);
+        bool is_shown = strcmp(path, "-") == 0;
+        error_message("%s%s%sthere are no samples, or the selection matches none",
+                      is_shown ? "" : "failed to write ", is_shown ? "" : path,
+                      is_shown ? "" : ": ");
         return -ENODATA;
     }
     profile_tell_losses(sink->profile, path);

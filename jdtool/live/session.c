@@ -367,6 +367,11 @@ int session_start(struct live_session *session, const char *dir, bool leased, co
     if (!err && (copy || leased || elsewhere)) {
         err = make_staging(session, copy, leased);
     }
+    if (!err && elsewhere && session->staging.noexec && !strstr(options, "mode=map")) {
+        /* The agent maps its dump executable. */
+        err = staging_refuse_noexec(session->target);
+        session_leave(session);
+    }
     if (err) {
         free(text);
         return err;

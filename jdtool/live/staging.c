@@ -184,14 +184,19 @@ static int copy(int from, int to)
     return 0;
 }
 
+int staging_refuse_noexec(const struct target *target)
+{
+    error_message("process %d cannot load the agent or map its dump from /tmp /var/tmp /dev/shm: "
+                  "all are mounted noexec; mount one without noexec (in a container: --tmpfs "
+                  "/tmp:exec), run jdperf as the JVM's user, or start the JVM with the agent",
+                  (int)target->process.pid);
+    return -EACCES;
+}
+
 int staging_add_agent(const struct staging *staging, const struct target *target, const char *agent)
 {
     if (staging->noexec) {
-        error_message("process %d cannot load the agent from /tmp /var/tmp /dev/shm: all are "
-                      "mounted noexec; mount one without noexec (in a container: --tmpfs "
-                      "/tmp:exec), or start the JVM with the agent",
-                      (int)target->process.pid);
-        return -EACCES;
+        return staging_refuse_noexec(target);
     }
     int from = open(agent, O_RDONLY | O_CLOEXEC);
     int to = openat(staging->directory, "libjdagent.so",

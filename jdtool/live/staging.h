@@ -45,6 +45,10 @@ int staging_open(struct staging *staging);
 /* Makes the lease in it and takes it. A descriptor, or a negative errno after a message. */
 int staging_make_lease(const struct staging *staging, const struct target *target);
 
+/* Says that its places are all mounted noexec, where neither an agent nor its dump can be. -EACCES.
+ */
+int staging_refuse_noexec(const struct target *target);
+
 /* Copies the agent into it. 0 or a negative errno after a message. */
 int staging_add_agent(const struct staging *staging, const struct target *target,
                       const char *agent);

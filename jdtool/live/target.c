@@ -313,6 +313,14 @@ static bool take_jvm(void *context, pid_t pid)
     return more;
 }
 
+bool target_name_has(const char *name, char *const *parts)
+{
+    while (*parts && !strstr(name, *parts)) {
+        parts++;
+    }
+    return *parts;
+}
+
 void target_walk(bool (*take)(void *context, pid_t pid, const char *name), void *context)
 {
     struct walk walk = {take, context};

@@ -76,4 +76,7 @@ void process_java_name(const struct live_process *process, char *name, size_t si
  * the main class or jar and its arguments. Stops when take returns false. */
 void target_walk(bool (*take)(void *context, pid_t pid, const char *name), void *context);
 
+/* Whether such a name has one of the parts, behind the last of which is NULL. */
+bool target_name_has(const char *name, char *const *parts);
+
 #endif

@@ -2,6 +2,7 @@
 #include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/others_file.h"
+#include "jdtool/base/output_file.h"
 #include "jdtool/base/packed_output.h"
 #include "jdtool/confined/confined.h"
 #include "jdtool/exports/export.h"
@@ -21,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -160,10 +162,28 @@ static void add(int profile, int fd, const struct wanted *wanted)
     (void)image_cache_copy(profile, fd, &copy);
 }
 
+/* What is put into a profile of whoever called sudo is his, or he could not remove it. */
+static void be_owner(uid_t owner)
+{
+    uid_t uid;
+    gid_t gid;
+    if (output_caller(&uid, &gid) && owner == uid) {
+        setfsgid(gid);
+        setfsuid(uid);
+    }
+}
+
+static void be_ourselves(void)
+{
+    setfsuid(geteuid());
+    setfsgid(getegid());
+}
+
 /* Ours: what the shared memory says may change while we look. */
 static void add_all(struct files *files, struct wanted *ours, int *fds)
 {
     int profile = files->profile->directory;
+    uid_t owner = files->profile->owner;
     for (uint32_t i = 0; i < files->count; i++) {
         const struct wanted *wanted = &ours[i];
         fds[i] = -1;
@@ -179,12 +199,14 @@ static void add_all(struct files *files, struct wanted *ours, int *fds)
     memcpy(files->fds, fds, sizeof files->fds);
     uint32_t count = files->count;
     look(files, check_ids);
+    be_owner(owner);
     for (uint32_t i = 0; i < count; i++) {
         if (fds[i] >= 0 && (ours[i].is_kernel || files->list[i].is_sound)) {
             add(profile, fds[i], &ours[i]);
         }
         descriptor_close(fds[i]);
     }
+    be_ourselves();
 }
 
 /* Adds those that are not there, of this machine. What fails is not told: it has no names there. */
@@ -458,7 +480,9 @@ static int make(struct look *look, const struct kind *kind, const char *out)
     }
     save_samples(look);
     bundle_add_files(&look->profile);
+    be_owner(look->profile.owner);
     int result = write_how_to(look);
+    be_ourselves();
     int err = result ? 0 : pack(look, kind, output);
     if (err) {
         error_message("failed to write %s: %s", out,

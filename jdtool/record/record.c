@@ -228,7 +228,7 @@ static bool take_match(void *context, pid_t pid, const char *name)
     struct match *match = context;
     char word[16];
     snprintf(word, sizeof word, "%d", (int)pid);
-    if (strstr(name, match->recorder->options->match)) {
+    if (target_name_has(name, match->recorder->options->match)) {
         match->refused += find_jvm(match->recorder, word) != STATUS_DONE;
     }
     return !match->recorder->waiting.ended_by;
@@ -245,9 +245,9 @@ static int find_jvms(struct recorder *recorder)
         target_walk(take_match, &match);
     }
     if (options->match && !recorder->jvm_count && !match.refused) {
-        error_message(*options->match ? "no JVM's name contains '%s' (jdperf jvms lists them)"
-                                      : "no JVM runs%s that you have the rights for",
-                      options->match);
+        error_message(**options->match ? "no JVM's name contains '%s' (jdperf jvms lists them)"
+                                       : "no JVM runs%s that you have the rights for",
+                      *options->match);
     }
     return options->match && !recorder->jvm_count ? STATUS_FAILED : STATUS_DONE;
 }

@@ -33,7 +33,7 @@ struct record_options {
     const char *period; /* instead; NULL: none */
     const char *event;  /* NULL: what the machine has */
     const char *jvm;    /* of -p: one, or several with commas between; NULL: none */
-    const char *match;  /* all JVMs whose name contains it; NULL: none */
+    char *const *match; /* all JVMs whose name contains one of these; NULL: none */
     bool all;
     enum stacks stacks;
     enum sampler_kind sampler;

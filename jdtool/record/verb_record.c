@@ -70,7 +70,8 @@ static void browser_open(const char *path, struct waiting *waiting)
 struct parse {
     const struct verb *verb;
     struct record_options options;
-    struct words perf_options, inject_options;
+    struct words perf_options, inject_options, matches;
+    char *pids; /* of several -p, with commas between */
     bool opens; /* the flame graph, in the browser */
     char *page; /* where it is; NULL: in the profile */
 };
@@ -236,6 +237,21 @@ static int take_jfr(const struct verb *verb, void *context, const char *file)
     return STATUS_DONE;
 }
 
+static int take_pid(const struct verb *verb, void *context, const char *text)
+{
+    struct parse *parse = context;
+    char *both = NULL;
+    (void)verb;
+    if (parse->options.jvm && asprintf(&both, "%s,%s", parse->options.jvm, text) < 0) {
+        error_message("failed to start: %s", strerror(ENOMEM));
+        return STATUS_FAILED;
+    }
+    free(parse->pids);
+    parse->pids = both;
+    parse->options.jvm = both ? both : text;
+    return STATUS_DONE;
+}
+
 static int take_export(const struct verb *verb, void *parse, const char *text)
 {
     (void)verb;
@@ -312,7 +328,7 @@ static const struct verb_option options_table[] = {
     OPTION_SECONDS("duration", 'd', struct parse, options.duration, INT_MAX, NO_DURATION),
     OPTION_NUMBER("frequency", 'F', struct parse, options.frequency, INT_MAX, NO_FREQUENCY),
     OPTION_TEXT("event", 'e', struct parse, options.event),
-    OPTION_TEXT("pid", 'p', struct parse, options.jvm),
+    OPTION_TAKE("pid", 'p', take_pid),
     OPTION_FLAG("all", 'a', struct parse, options.all),
     OPTION_TAKE("stacks", 0, take_stacks),
     OPTION_TAKE("stack-size", 0, take_stack_size),
@@ -330,7 +346,7 @@ static const struct verb_option options_table[] = {
     OPTION_TAKE("export", 0, take_export),
     OPTION_FLAG("threads", 0, struct parse, options.threads),
     OPTION_TAKE("sampler", 0, take_sampler),
-    OPTION_TEXT("match", 0, struct parse, options.match),
+    OPTION_TEXTS("match", 0, struct parse, matches),
     OPTION_NUMBER("depth", 0, struct parse, options.depth, WALK_DEPTH_MAX,
                   "the depth must be a number of frames from 1 to 10000, not "),
     OPTION_TAKE("jfr", 0, take_jfr),
@@ -397,10 +413,11 @@ static int parse_all(struct parse *parse, int argc, char **argv)
 {
     int status = parse_environment(parse);
     status = status ? status : verb_options(parse->verb, argc, argv, options_table, parse);
-    if (!status && !parse->options.jvm && argv[optind] && is_pids(argv[optind], argv[optind - 1])) {
-        parse->options.jvm = argv[optind++];
-        status = verb_options(parse->verb, argc, argv, options_table, parse);
+    while (!status && argv[optind] && is_pids(argv[optind], argv[optind - 1])) {
+        status = take_pid(parse->verb, parse, argv[optind++]);
+        status = status ? status : verb_options(parse->verb, argc, argv, options_table, parse);
     }
+    parse->options.match = parse->matches.list;
     parse->options.command = argv + optind;
     return status ? status : check_mode(parse);
 }
@@ -461,7 +478,7 @@ static int run(const struct verb *verb, int argc, char **argv)
     if (!status && parse.opens && !parse.page) {
         status = parse_export(&parse, "html");
     }
-    if (parse.perf_options.failed || parse.inject_options.failed) {
+    if (parse.perf_options.failed || parse.inject_options.failed || parse.matches.failed) {
         error_message("failed to start: %s", strerror(ENOMEM));
         status = STATUS_FAILED;
     }
@@ -473,6 +490,8 @@ static int run(const struct verb *verb, int argc, char **argv)
     }
     words_free(&parse.perf_options);
     words_free(&parse.inject_options);
+    words_free(&parse.matches);
+    free(parse.pids);
     free(parse.page);
     return status;
 }
@@ -482,7 +501,7 @@ const struct verb live_record = {
     .takes_command = true,
     .run = run,
     .hint = " (jdperf record --help lists them)",
-    .help = "usage: jdperf record [OPTION…] PID[,PID…]          or: jdperf [OPTION…] PID\n"
+    .help = "usage: jdperf record [OPTION…] PID…                or: jdperf [OPTION…] PID\n"
             "       jdperf record [OPTION…] [--] COMMAND [ARGUMENT…]\n"
             "       jdperf record [OPTION…] --match NAME | -a\n"
             "\n"
@@ -520,8 +539,9 @@ const struct verb live_record = {
             "      --jfr FILE      also add the events of the JVM's own recording (.jfr) as\n"
             "                      markers; FILE must exist when jdperf stops recording\n"
             "  -p, --pid PID|NAME  a running JVM by its id, or by a part of its main class or\n"
-            "                      arguments that no other JVM has\n"
-            "      --match NAME    all JVMs whose main class or arguments contain NAME\n"
+            "                      arguments that no other JVM has (may be repeated)\n"
+            "      --match NAME    all JVMs whose main class or arguments contain NAME (may be\n"
+            "                      repeated)\n"
             "  -a, --all           the whole machine; JVMs need the agent (jdperf attach PID)\n"
             "      --stacks KIND   copy: copy stacks and unwind them as they arrive; kernel:\n"
             "                      walk them in the kernel, which is cheaper and has no 64 KB\n"

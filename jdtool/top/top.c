@@ -233,7 +233,7 @@ static bool take_jvm(void *context, pid_t pid, const char *name)
 {
     struct top *top = context;
     struct target target;
-    if (!strstr(name, top->recorder->options->match)) {
+    if (!target_name_has(name, top->recorder->options->match)) {
         return true;
     }
     if (target_open(&target, pid) != 0) {

@@ -12,10 +12,12 @@
 #ifndef JD_TOOL_TOP_TOP_H
 #define JD_TOOL_TOP_TOP_H
 
+#include "jdtool/base/text.h"
 #include "jdtool/record/record.h"
 
 struct top_options {
-    struct record_options record; /* without a profile; its match is "" for all JVMs */
+    struct words matches;         /* of the record's match */
+    struct record_options record; /* without a profile; its match is "" alone for all JVMs */
     unsigned window;              /* seconds */
     const char *source_path;      /* NULL: none but the JDKs' */
 };

@@ -31,7 +31,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 {
     static const struct verb_option table[] = {
         OPTION_TEXT("pid", 'p', struct top_options, record.jvm),
-        OPTION_TEXT("match", 0, struct top_options, record.match),
+        OPTION_TEXTS("match", 0, struct top_options, matches),
         OPTION_NUMBER("frequency", 'F', struct top_options, record.frequency, FREQUENCY_MAX,
                       "the frequency must be a number up to 10000, not "),
         OPTION_SECONDS("window", 'w', struct top_options, window, WINDOW_MAX,
@@ -46,6 +46,8 @@ static int run(const struct verb *verb, int argc, char **argv)
         OPTION_END,
     };
     static char *nothing[] = {NULL};
+    static char every[] = "";
+    static char *const all[] = {every, NULL};
     struct top_options options = {.record = {.frequency = FREQUENCY,
                                              .event = "cpu-clock",
                                              .stack_size = 65528,
@@ -62,11 +64,15 @@ static int run(const struct verb *verb, int argc, char **argv)
     if (!status && optind < argc) {
         status = wrong_usage(verb, "unexpected argument: %s%s", argv[optind], verb->hint);
     }
-    if (!status && record->jvm && record->match) {
+    if (!status && record->jvm && options.matches.count) {
         status = wrong_usage(verb, "a JVM or --match, not both");
     }
-    record->match = record->jvm || record->match ? record->match : "";
-    return status ? status : top(&options);
+    if (!record->jvm) {
+        record->match = options.matches.count ? options.matches.list : all;
+    }
+    status = status ? status : top(&options);
+    words_free(&options.matches);
+    return status;
 }
 
 #else
@@ -107,7 +113,8 @@ const struct verb live_top = {
             "  p                   pause\n"
             "  q                   quit\n"
             "\n"
-            "      --match NAME    all JVMs whose main class or arguments contain NAME\n"
+            "      --match NAME    all JVMs whose main class or arguments contain NAME (may be\n"
+            "                      repeated)\n"
             "  -p, --pid PID[,PID…]  these JVMs; the same as without -p\n"
             "  -F, --frequency HZ  samples per second and CPU (default: 99)\n"
             "  -w, --window TIME   show this much of the past (default: 10s)\n"

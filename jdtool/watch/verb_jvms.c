@@ -63,7 +63,7 @@ static void read_container(const struct live_process *process, char container[16
 static const char *can_be_profiled(const struct target *target)
 {
     char path[PATH_MAX];
-    if (geteuid() != 0 && geteuid() != target->uid) {
+    if (geteuid() != 0 && (geteuid() != target->uid || !target->same_files)) {
         return "with sudo";
     }
     if (target_agent(target, path)) {
@@ -157,7 +157,8 @@ static int run(const struct verb *verb, int argc, char **argv)
     uint32_t hidden = 0;
     processes_walk(count_hidden, &hidden);
     if (hidden > 0) {
-        info_message("%u java processes of other users are not listed; root sees them", hidden);
+        info_message("%u java process%s not listed, for lack of rights; root sees all", hidden,
+                     hidden == 1 ? " is" : "es are");
     } else if (list.count == 0) {
         info_message("no JVM runs here");
     }

@@ -1,6 +1,7 @@
 /* The command lines of jdperf watch, and of its slicer. */
 #include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
+#include "jdtool/base/text.h"
 #include "jdtool/base/units.h"
 #include "jdtool/live/verbs.h"
 #include "jdtool/watch/doors.h"
@@ -33,6 +34,7 @@ struct parse {
     const char *labels[LABELS_MAX + 1];
     const char *urls[WORDS_MAX + 1];
     const char *headers[HEADERS_MAX + 1];
+    struct words matches;
     char *kept[KEPT_MAX]; /* texts of files and of the environment */
     size_t kept_count;
     bool all, status;
@@ -222,7 +224,7 @@ static int take_sampler(const struct verb *verb, void *context, const char *text
 static const struct verb_option watch_options_table[] = {
     OPTION_TAKE("pid", 'p', take_pids),
     OPTION_FLAG("all", 'a', struct parse, all),
-    OPTION_TEXT("match", 0, struct parse, options.match),
+    OPTION_TEXTS("match", 0, struct parse, matches),
     OPTION_SECONDS("slice", 0, struct parse, options.jvm.slice, SLICE_MAX,
                    "a slice is a time in whole seconds, 1 h at most, as 15s: "),
     OPTION_NUMBER("frequency", 'F', struct parse, options.jvm.frequency, 10000,
@@ -276,6 +278,7 @@ static void choose_formats(struct parse *parse)
 static int check_together(struct parse *parse, int argc, char **argv)
 {
     struct watch_options *options = &parse->options;
+    options->match = parse->matches.list;
     if (optind < argc) {
         char shown[256];
         push_url_shown(argv[optind], shown, sizeof shown);
@@ -338,6 +341,9 @@ static void free_parse(struct parse *parse)
     for (size_t i = 0; parse && i < parse->kept_count; i++) {
         free(parse->kept[i]);
     }
+    if (parse) {
+        words_free(&parse->matches);
+    }
     free(parse);
 }
 
@@ -372,7 +378,7 @@ const struct verb live_watch = {
         "\n"
         "  -p, --pid PID       only these JVMs (may be repeated, or PID,PID)\n"
         "  -a, --all           all JVMs of the machine (the default)\n"
-        "      --match NAME    JVMs whose main class or arguments contain NAME\n"
+        "      --match NAME    JVMs whose main class or arguments contain NAME (may be repeated)\n"
         "      --slice TIME    length of a profile (default: 15s)\n"
         "  -F, --frequency HZ  samples per second and CPU (default: 49)\n"
         "  -e, --event EVENT   event to sample (default: cycles; cpu-clock if the machine\n"

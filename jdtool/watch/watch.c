@@ -459,7 +459,7 @@ static bool is_wanted(const struct watch_options *options, pid_t pid, const char
             return true;
         }
     }
-    return !options->match || strstr(name, options->match);
+    return !options->match || target_name_has(name, options->match);
 }
 
 /* It has ended, or its place is another's: nothing more of it is wanted than what is under way. */

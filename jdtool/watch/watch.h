@@ -40,8 +40,8 @@ struct watch_jvm_options {
 };
 
 struct watch_options {
-    const int *pids; /* of -p, ended by 0; NULL: all */
-    const char *match;
+    const int *pids;    /* of -p, ended by 0; NULL: all */
+    char *const *match; /* parts of names, one of which a JVM's has; NULL: all */
     const char *name;
     const char *listen;
     unsigned duration; /* seconds; 0: no end */

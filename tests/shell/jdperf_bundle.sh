@@ -9,7 +9,9 @@ mkdir here there
 ! is_root || chown 65534:65534 here
 SUDO_UID=65534 SUDO_GID=65534 run 0 "$JDPERF" record -o here/p -- java -cp classes Market 4
 if part "what sudo has recorded" is_root; then
-    # Whoever typed it packs it as himself: everything is his.
+    # Everything is his, also what is put there when it is packed: he could not remove it else.
+    SUDO_UID=65534 SUDO_GID=65534 run 0 "$JDPERF" bundle here/p -o here/his.tar.gz
+    [[ -n $(find here/p/buildid/usr -name elf) ]] || fail "no library was added: $(find here/p/buildid)"
     [[ -z $(find here/p ! -uid 65534) ]] || fail "of root still: $(find here/p ! -uid 65534 -ls)"
     chown -R 0:0 here/p
 fi

@@ -76,6 +76,8 @@ run 2 "$JDPERF" flame p --from noon
 says "not 'noon'"
 run 1 "$JDPERF" flame p --thread 1
 says 'the selection matches none'
+run 1 "$JDPERF" report p --thread 1
+says 'jdperf: there are no samples, or the selection matches none'
 run 1 "$JDPERF" flame p --include '('
 says 'regular expression'
 run 1 "$JDPERF" bundle p -o nowhere/p.tar
