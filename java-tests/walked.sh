@@ -167,8 +167,8 @@ if part "events" has_uprobes; then
         (($(of_event events $event samples) >= 20)) || fail "events: only $(of_event events $event samples) of $event"
     done
 fi
-# A uprobe's breakpoint leaves the pc behind a push that is not done. Samples of the clock until the kernel handles it are whole
-# as well: without that one in twenty was not.
+# A uprobe's breakpoint leaves the pc behind a push that is not done, and the kernel steps over an endbr64 in a page of its own:
+# samples of the clock meanwhile are whole as well. Without that one in twenty, and every other one, was not.
 if part "breakpoints" has_uprobes; then
     for try in 1 2 4 8; do
         record breakpoints kernel --exceptions -m 64M -- "$jdk/bin/java" -cp "$classes" Throws $((3 * try)) 5

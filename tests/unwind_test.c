@@ -429,6 +429,45 @@ TEST_WITH(test_a_breakpoint_on_a_push, set_up, NULL)
     assert_int_equal(frames[1].ip, CALLER + 8);
 }
 
+/* An endbr64 that a uprobe stands on is stepped over in the kernel's page, which is no caller; what
+ * is not code is no return address. */
+enum { STEPPED = 0x9000 };
+
+static const struct unwind_place *stepped_at(void *context, uint64_t pc, bool caller)
+{
+    (void)context;
+    struct unwind_place *place = next_place();
+    *place = (struct unwind_place){.address = pc - caller, .file_address = pc - caller};
+    place->mapped = pc >= FUNCTION && pc < STEPPED + 0x1000;
+    place->is_stepped = pc >= STEPPED;
+    place->object = place->mapped && !place->is_stepped ? (struct object *)stack : NULL;
+    return place;
+}
+
+static enum unwind_end walk_stepped(uint64_t pc)
+{
+    const struct unwind_process stepped = {
+        .find = stepped_at, .row = pushing_row, .code_row = test_code_row, .machine = EM_X86_64};
+    struct unwind_sample sample = {
+        .pc = pc, .sp = STACK, .stack = (uint8_t *)stack, .stack_size = 64};
+    sample.regs.value[RSP] = STACK;
+    sample.regs.known = 1u << RSP;
+    return unwind(&stepped, &sample, frames, WORDS, &count);
+}
+
+TEST_WITH(test_a_probed_instruction_is_stepped_over, set_up, NULL)
+{
+    stack[0] = CALLER + 5;
+    assert_int_equal(walk_stepped(STEPPED + 0x80), UNWIND_ROOT);
+    assert_int_equal(count, 2);
+    assert_int_equal(frames[0].ip, STEPPED + 0x80);
+    assert_int_equal(frames[1].ip, CALLER + 4);
+    stack[0] = STEPPED + 0x80;
+    assert_int_equal(walk_stepped(STEPPED + 0x80), UNWIND_NO_FRAME_INFO);
+    stack[0] = 77;
+    assert_int_equal(walk_stepped(STEPPED + 0x80), UNWIND_NO_FRAME_INFO);
+}
+
 /* ---- This process ---- */
 
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)

@@ -239,6 +239,7 @@ static void find(void *context, uint64_t address, struct unwind_place *al)
     bool vdso = mapped && strcmp(mapped->file->path, "[vdso]") == 0;
     if (mapped && (!mapped->file->anonymous || vdso)) {
         al->mapped = true;
+        al->is_stepped = strcmp(mapped->file->path, "[uprobes]") == 0;
         struct object *object = object_of(locations, mapped);
         uint64_t offset = address - mapped->start + mapped->file_offset;
         if (object && object_address(object, offset, &al->file_address)) {

@@ -190,7 +190,10 @@ static void count_innermost(struct scorecard_tally *tally, const struct resolved
     }
     /* The frames behind it may be what was on the stack by chance; this one is not. */
     tally->nowhere += frame->kind == RESOLVED_UNKNOWN && !location->module;
-    tally->unreadable += frame->kind == RESOLVED_NATIVE && location->module_address == 0;
+    /* Whose stack is whole is the kernel's, which steps over what a uprobe stands on ([uprobes]).
+     */
+    tally->unreadable += frame->kind == RESOLVED_NATIVE && location->module_address == 0 &&
+                         sample->end != STACK_ROOT;
 }
 
 /* Sets *user_frames to the number of frames of the program. 0 or -ENOMEM after a message. */

@@ -583,6 +583,14 @@ static bool step(struct walk *walk, struct unwind_frame *frame)
         frame->kind = UNWIND_NATIVE;
         caller = !walk->process->row(walk->process->context, place)->signal;
         more = step_native(walk, place);
+    } else if (place->is_stepped && !walk->caller) {
+        /*
+         * What the kernel does not emulate it steps over in a page of its own (xol_add_vma): all of
+         * our uprobes stand on a function's first instruction, an endbr64 or the like, which leaves
+         * the return address where it is.
+         */
+        frame->kind = UNWIND_NATIVE;
+        more = step_bare_leaf(walk) && leads_to_code(walk);
     } else if (place->mapped) {
         frame->kind = UNWIND_NATIVE;
         walk->end = UNWIND_NO_FRAME_INFO;
