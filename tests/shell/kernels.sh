@@ -93,7 +93,7 @@ java -cp /classes Allocates <numbers >/dev/null &
 jvm=$!
 (while echo 4 && sleep 0.1; do :; done) >numbers &
 sleep 5
-said events --alloc --off-cpu -p "$jvm" -d 15s
+said events --alloc --off-cpu --exceptions -p "$jvm" -d 15s
 kill -KILL %2 "$jvm"
 wait
 echo "left: $(pgrep -l jd) $(ls /tmp | grep -v '^hsperfdata\|^started\|^walked\|^compared\|^events\|^numbers') $(cat /sys/kernel/tracing/uprobe_events)"
@@ -142,6 +142,9 @@ for kernel in "${kernels[@]}"; do
     for event in alloc off-cpu; do
         (($(of_event "$event") >= 10)) || fail "Linux $kernel: $(of_event "$event") samples of $event: $(grep '^events' console)"
     done
+    # The program that limits events of probes is taken from 5.15 on.
+    [ "$(printf '%s\n' 5.15 "$kernel" | sort -V | head -n 1)" != 5.15 ] || ! grep 'each exception is recorded' console ||
+        fail "Linux $kernel: exceptions are not limited"
     if [ "$(printf '%s\n' 5.17 "$kernel" | sort -V | head -n 1)" = 5.17 ]; then
         ! grep 'not walked in the kernel' console || fail "Linux $kernel: not walked"
         compared=$(number compared compared) differing=$(number compared compared_differing)
