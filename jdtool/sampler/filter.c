@@ -1,6 +1,7 @@
 #include "jdtool/sampler/filter.h"
 
 #include "jdtool/base/descriptor.h"
+#include "jdtool/sampler/pid_namespace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,12 +13,8 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-/* The inode of the first PID namespace (PROC_PID_INIT_INO). */
-#define FIRST_PID_NAMESPACE UINT64_C(0xEFFFFFFC)
 
 static int bpf(int command, union bpf_attr *attr)
 {
@@ -26,9 +23,8 @@ static int bpf(int command, union bpf_attr *attr)
 }
 
 /*
- * tgid = that of the running thread, whose value in the map the rule then has. In another PID
- * namespace than the first the plain helper's numbers are not ours, and a helper that takes the
- * namespace gives them (Linux 5.7), for threads of that very namespace.
+ * tgid = that of the running thread in our namespace (pid_namespace_running), whose value in the
+ * map the rule then has.
  */
 #define RULE_MAX 10
 
@@ -38,7 +34,7 @@ struct rule {
     size_t count;
 };
 
-static int load_program(enum bpf_prog_type type, int processes, const struct stat *namespace,
+static int load_program(enum bpf_prog_type type, int processes, const struct pid_namespace *ours,
                         struct rule rule)
 {
     const struct bpf_insn in_first[] = {
@@ -51,10 +47,10 @@ static int load_program(enum bpf_prog_type type, int processes, const struct sta
         {.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = 6, .src_reg = 1},
         /* struct bpf_pidns_info { u32 pid, tgid; } at fp-8, so tgid at fp-4 */
         {.code = BPF_ST | BPF_MEM | BPF_DW, .dst_reg = 10, .off = -8, .imm = 0},
-        {.code = BPF_LD | BPF_DW | BPF_IMM, .dst_reg = 1, .imm = (int32_t) namespace->st_dev},
-        {.imm = (int32_t)((uint64_t) namespace->st_dev >> 32)},
-        {.code = BPF_LD | BPF_DW | BPF_IMM, .dst_reg = 2, .imm = (int32_t) namespace->st_ino},
-        {.imm = (int32_t)((uint64_t) namespace->st_ino >> 32)},
+        {.code = BPF_LD | BPF_DW | BPF_IMM, .dst_reg = 1, .imm = (int32_t)ours->device},
+        {.imm = (int32_t)(ours->device >> 32)},
+        {.code = BPF_LD | BPF_DW | BPF_IMM, .dst_reg = 2, .imm = (int32_t)ours->inode},
+        {.imm = (int32_t)(ours->inode >> 32)},
         {.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = 3, .src_reg = 10},
         {.code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = 3, .imm = -8},
         {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 4, .imm = 8},
@@ -70,7 +66,7 @@ static int load_program(enum bpf_prog_type type, int processes, const struct sta
         {.code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = 2, .imm = -4},
         {.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_map_lookup_elem},
     };
-    bool is_first = namespace->st_ino == FIRST_PID_NAMESPACE;
+    bool is_first = !ours->inode;
     struct bpf_insn program[sizeof in_another / sizeof *in_another +
                             sizeof look_up / sizeof *look_up + RULE_MAX];
     size_t head = is_first ? sizeof in_first : sizeof in_another;
@@ -102,7 +98,7 @@ static const struct bpf_insn by_chance[] = {
 
 /* It is in the map; another program, as soon as there is one, goes on with it. */
 static int load_handing_on(enum bpf_prog_type type, const struct filter *filter, int next,
-                           const struct stat *namespace)
+                           const struct pid_namespace *ours)
 {
     const struct bpf_insn hand_on[] = {
         {.code = BPF_JMP | BPF_JEQ | BPF_K, .dst_reg = 0, .imm = 0, .off = 6}, /* it is dropped */
@@ -117,7 +113,7 @@ static int load_handing_on(enum bpf_prog_type type, const struct filter *filter,
         {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .imm = 1},
         {.code = BPF_JMP | BPF_EXIT},
     };
-    return load_program(type, filter->processes, namespace,
+    return load_program(type, filter->processes, ours,
                         (struct rule){hand_on, sizeof hand_on / sizeof *hand_on});
 }
 
@@ -131,27 +127,26 @@ static int create_map(enum bpf_map_type type, uint32_t entries)
 }
 
 /* next: the array, where it hands on. A descriptor or a negative errno. */
-static int load_kind(const struct filter *filter, const struct stat *namespace, unsigned kind,
+static int load_kind(const struct filter *filter, const struct pid_namespace *ours, unsigned kind,
                      enum bpf_prog_type type, int *next)
 {
     const struct rule rule = {by_chance, sizeof by_chance / sizeof *by_chance};
     if (!(kind & FILTER_HANDS_ON)) {
-        return load_program(type, filter->processes, namespace, rule);
+        return load_program(type, filter->processes, ours, rule);
     }
     *next = create_map(BPF_MAP_TYPE_PROG_ARRAY, 1);
-    return *next < 0 ? *next : load_handing_on(type, filter, *next, namespace);
+    return *next < 0 ? *next : load_handing_on(type, filter, *next, ours);
 }
 
-static int load(struct filter *filter, const struct stat *namespace, unsigned kind)
+static int load(struct filter *filter, const struct pid_namespace *ours, unsigned kind)
 {
     filter->processes = create_map(BPF_MAP_TYPE_HASH, FILTER_PROCESSES_MAX);
     if (filter->processes < 0) {
         return filter->processes;
     }
-    filter->program = load_kind(filter, namespace, kind, BPF_PROG_TYPE_PERF_EVENT, &filter->next);
+    filter->program = load_kind(filter, ours, kind, BPF_PROG_TYPE_PERF_EVENT, &filter->next);
     if (filter->program >= 0 && kind & FILTER_FOR_PROBES) {
-        filter->probes =
-            load_kind(filter, namespace, kind, BPF_PROG_TYPE_KPROBE, &filter->next_probe);
+        filter->probes = load_kind(filter, ours, kind, BPF_PROG_TYPE_KPROBE, &filter->next_probe);
         return filter->probes < 0 ? filter->probes : 0;
     }
     return filter->program < 0 ? filter->program : 0;
@@ -159,15 +154,16 @@ static int load(struct filter *filter, const struct stat *namespace, unsigned ki
 
 int filter_load(struct filter *filter, unsigned kind)
 {
-    struct stat namespace;
+    struct pid_namespace ours;
+    int err = pid_namespace_read(&ours);
     *filter = FILTER_NONE;
-    if (stat("/proc/self/ns/pid", &namespace) != 0) {
-        return -errno;
+    if (err) {
+        return err;
     }
     /* Below Linux 5.11 maps count as locked memory. */
     const struct rlimit all = {RLIM_INFINITY, RLIM_INFINITY};
     (void)setrlimit(RLIMIT_MEMLOCK, &all);
-    int err = load(filter, &namespace, kind);
+    err = load(filter, &ours, kind);
     if (err) {
         filter_close(filter);
     }
@@ -177,7 +173,7 @@ int filter_load(struct filter *filter, unsigned kind)
 /* ---- Forks ---- */
 
 /* It is in the map: its number, which stands at fp-4, is written to the ring. */
-static int load_teller(const struct filter *filter, const struct stat *namespace)
+static int load_teller(const struct filter *filter, const struct pid_namespace *ours)
 {
     const struct bpf_insn tell[] = {
         {.code = BPF_JMP | BPF_JEQ | BPF_K, .dst_reg = 0, .imm = 0, .off = 7},
@@ -194,7 +190,7 @@ static int load_teller(const struct filter *filter, const struct stat *namespace
         {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .imm = 0},
         {.code = BPF_JMP | BPF_EXIT},
     };
-    return load_program(BPF_PROG_TYPE_RAW_TRACEPOINT, filter->processes, namespace,
+    return load_program(BPF_PROG_TYPE_RAW_TRACEPOINT, filter->processes, ours,
                         (struct rule){tell, sizeof tell / sizeof *tell});
 }
 
@@ -230,12 +226,12 @@ int filter_tell_forks(struct filter *filter)
 {
     struct filter_forks *forks = &filter->forks;
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    struct stat namespace;
-    if (filter->processes < 0 || stat("/proc/self/ns/pid", &namespace) != 0) {
+    struct pid_namespace ours;
+    if (filter->processes < 0 || pid_namespace_read(&ours) != 0) {
         return -ENOENT;
     }
     forks->told = create_map(BPF_MAP_TYPE_RINGBUF, (uint32_t)page);
-    forks->program = forks->told < 0 ? forks->told : load_teller(filter, &namespace);
+    forks->program = forks->told < 0 ? forks->told : load_teller(filter, &ours);
     union bpf_attr attr = {.raw_tracepoint = {.name = (uintptr_t) "sched_process_fork",
                                               .prog_fd = (uint32_t)forks->program}};
     forks->there = forks->program < 0 ? forks->program : bpf(BPF_RAW_TRACEPOINT_OPEN, &attr);

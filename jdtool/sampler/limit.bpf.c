@@ -38,14 +38,7 @@ struct {
 
 static __always_inline bool is_sampled(const struct limit_config *config)
 {
-    struct bpf_pidns_info ids = {0};
-    if (!config->namespace_inode) {
-        ids.tgid = bpf_get_current_pid_tgid() >> 32;
-    } else {
-        bpf_get_ns_current_pid_tgid(config->namespace_device, config->namespace_inode, &ids,
-                                    sizeof ids);
-    }
-    u32 pid = ids.tgid;
+    u32 pid = pid_namespace_running(&config->ours) >> 32;
     return config->is_for_all || (pid && bpf_map_lookup_elem(&processes, &pid));
 }
 

@@ -2,6 +2,8 @@
 #ifndef JD_TOOL_LIMIT_SHARED_H
 #define JD_TOOL_LIMIT_SHARED_H
 
+#include "jdtool/sampler/pid_namespace.h"
+
 #include <linux/types.h>
 
 /* A processor's time is divided into these, of 67 ms. */
@@ -11,9 +13,9 @@
 #define LIMIT_SHIFT_MAX 20
 
 struct limit_config {
-    __u64 namespace_device, namespace_inode; /* of PIDs; 0: the first */
-    __u32 is_for_all;                        /* all processes, whatever `processes` has */
-    __u32 most; /* of an event in a window: even; 0: as many as there are */
+    struct pid_namespace ours;
+    __u32 is_for_all; /* all processes, whatever `processes` has */
+    __u32 most;       /* of an event in a window: even; 0: as many as there are */
 };
 
 /* Of an event on a processor. */

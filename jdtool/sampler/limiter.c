@@ -8,13 +8,9 @@
 #include "jdtool/walk/libbpf.h"
 
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 LIBBPF_OBJECT(jd_limit_object, JD_BPF_OBJECT);
-
-/* The inode of the first PID namespace (PROC_PID_INIT_INO). */
-#define FIRST_PID_NAMESPACE UINT64_C(0xEFFFFFFC)
 
 struct limiter {
     struct bpf_object *object;
@@ -31,13 +27,9 @@ static int configure(const struct limiter *limiter, bool is_for_all)
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     long second = processors > 0 ? LIMIT_SECOND / processors : LIMIT_SECOND;
     second = second > LIMIT_PROCESSOR ? second : LIMIT_PROCESSOR;
-    struct stat namespace;
     struct limit_config config = {.is_for_all = is_for_all,
                                   .most = (uint32_t)(second / LIMIT_WINDOWS_SECOND + 1) & ~1U};
-    if (stat("/proc/self/ns/pid", &namespace) == 0 && namespace.st_ino != FIRST_PID_NAMESPACE) {
-        config.namespace_device = namespace.st_dev;
-        config.namespace_inode = namespace.st_ino;
-    }
+    (void)pid_namespace_read(&config.ours);
     return bpf.update(limiter_map(limiter, "limits"), &zero, &config, BPF_ANY);
 }
 

@@ -82,18 +82,6 @@ struct wake_entry {
     u64 processor; /* 4 bytes in the kernel's */
 };
 
-/* pid << 32 | tid of who runs; 0: of another PID namespace. */
-static __always_inline u64 running(const struct switches_config *config)
-{
-    struct bpf_pidns_info ids = {0};
-    if (!config->namespace_inode) {
-        return bpf_get_current_pid_tgid();
-    }
-    bpf_get_ns_current_pid_tgid(config->namespace_device, config->namespace_inode, &ids,
-                                sizeof ids);
-    return (u64)ids.tgid << 32 | ids.pid;
-}
-
 static __always_inline bool is_sampled(const struct switches_config *config, u64 ids)
 {
     u32 pid = ids >> 32;
@@ -127,7 +115,7 @@ int on_switch(struct switched_entry *ctx)
         bpf_map_delete_elem(&away, &next_pid);
         bpf_perf_event_output(ctx, &preempted, BPF_F_CURRENT_CPU, &back, sizeof back);
     }
-    u64 ids = config ? running(config) : 0;
+    u64 ids = config ? pid_namespace_running(&config->ours) : 0;
     u64 state = ctx->prev_state;
     bool is_blocked = state & 3; /* TASK_INTERRUPTIBLE, TASK_UNINTERRUPTIBLE */
     /* TASK_RUNNING; or TASK_REPORT_MAX, where the kernel itself was preempted. */
@@ -171,7 +159,7 @@ int on_waking(struct wake_entry *ctx)
 {
     const u32 zero = 0;
     const struct switches_config *config = bpf_map_lookup_elem(&configs, &zero);
-    if (config && is_sampled(config, running(config))) {
+    if (config && is_sampled(config, pid_namespace_running(&config->ours))) {
         struct wake_entry entry = entry_of(ctx, config->waking);
         hand_on(ctx, config->waking_event, true, &entry, sizeof entry);
         bpf_perf_event_output(ctx, &waking, BPF_F_CURRENT_CPU, &entry, sizeof entry);

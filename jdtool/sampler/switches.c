@@ -11,14 +11,10 @@
 #include <linux/perf_event.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 LIBBPF_OBJECT(jd_switches_object, JD_BPF_OBJECT);
-
-/* The inode of the first PID namespace (PROC_PID_INIT_INO). */
-#define FIRST_PID_NAMESPACE UINT64_C(0xEFFFFFFC)
 
 enum { TRACEPOINTS = 3 };
 
@@ -68,17 +64,13 @@ static int configure(const struct switches *switches, const struct sampler_optio
                      const int64_t ids[TRACEPOINTS], bool is_for_all)
 {
     const uint32_t zero = 0;
-    struct stat namespace;
     struct switches_config config = {.is_for_all = is_for_all,
                                      .switched = (uint16_t)ids[0],
                                      .waking = (uint16_t)ids[1],
                                      .woken = (uint16_t)ids[2],
                                      .blocked_event = number_of(options, FOLLOWS_BLOCKED),
                                      .waking_event = number_of(options, FOLLOWS_WAKING)};
-    if (stat("/proc/self/ns/pid", &namespace) == 0 && namespace.st_ino != FIRST_PID_NAMESPACE) {
-        config.namespace_device = namespace.st_dev;
-        config.namespace_inode = namespace.st_ino;
-    }
+    (void)pid_namespace_read(&config.ours);
     return bpf.update(switches_map(switches, "configs"), &zero, &config, BPF_ANY);
 }
 

@@ -2,13 +2,15 @@
 #ifndef JD_TOOL_SWITCHES_SHARED_H
 #define JD_TOOL_SWITCHES_SHARED_H
 
+#include "jdtool/sampler/pid_namespace.h"
+
 #include <linux/types.h>
 
 struct switches_config {
-    __u64 namespace_device, namespace_inode; /* of PIDs; 0: the first */
-    __u32 is_for_all;                        /* all processes, whatever `processes` has */
-    __u16 switched, waking, woken;           /* the numbers of the tracepoints */
-    __u16 blocked_event, waking_event;       /* of the sampler's that tell these */
+    struct pid_namespace ours;
+    __u32 is_for_all;                  /* all processes, whatever `processes` has */
+    __u16 switched, waking, woken;     /* the numbers of the tracepoints */
+    __u16 blocked_event, waking_event; /* of the sampler's that tell these */
 };
 
 #define SWITCHES_ENTRY_WORDS 8

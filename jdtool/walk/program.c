@@ -10,7 +10,6 @@
 
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 LIBBPF_OBJECT(jd_walk_object, JD_BPF_OBJECT);
@@ -51,18 +50,6 @@ static bool map_tables(struct walk_program *program)
     program->config = map_table(program, "configs");
     return program->pages && program->blobs && program->rows && program->full_rows &&
            program->mappings && program->jvms && program->wanted && program->config;
-}
-
-/* The inode of the first PID namespace (PROC_PID_INIT_INO). */
-#define FIRST_PID_NAMESPACE UINT64_C(0xEFFFFFFC)
-
-static void say_whose_numbers(struct walk_config *config)
-{
-    struct stat namespace;
-    if (stat("/proc/self/ns/pid", &namespace) == 0 && namespace.st_ino != FIRST_PID_NAMESPACE) {
-        config->namespace_device = namespace.st_dev;
-        config->namespace_inode = namespace.st_ino;
-    }
 }
 
 /* False: the object has no such tables. */
@@ -139,7 +126,7 @@ const char *walk_program_load(struct walk_program *program, const struct walk_ro
     program->config->processors = (uint32_t)processors;
     program->output = map_fd(program, "output");
     program->ends = map_fd(program, "ends");
-    say_whose_numbers(program->config);
+    (void)pid_namespace_read(&program->config->ours);
     return NULL;
 }
 

@@ -14,6 +14,8 @@
 #ifndef JD_TOOL_WALK_SHARED_H
 #define JD_TOOL_WALK_SHARED_H
 
+#include "jdtool/sampler/pid_namespace.h"
+
 #include <linux/types.h>
 
 /* ---- How large ---- */
@@ -155,9 +157,9 @@ enum walk_process {
 };
 
 struct walk_config {
-    __u64 namespace_device, namespace_inode; /* of PIDs; 0: the first */
-    __u32 depth;                             /* frames that a walk may have */
-    __u32 compares;                          /* each stack that was walked is copied as well */
+    struct pid_namespace ours;
+    __u32 depth;    /* frames that a walk may have */
+    __u32 compares; /* each stack that was walked is copied as well */
     __u32 processors;
     __u32 unused;
 };

@@ -1118,12 +1118,7 @@ static __always_inline bool is_in_user_mode(const registers *r)
 
 static __always_inline u32 process_of(const struct walk_config *c)
 {
-    struct bpf_pidns_info ids = {0};
-    if (!c->namespace_inode) {
-        return (u32)(bpf_get_current_pid_tgid() >> 32);
-    }
-    bpf_get_ns_current_pid_tgid(c->namespace_device, c->namespace_inode, &ids, sizeof ids);
-    return ids.tgid;
+    return (u32)(pid_namespace_running(&c->ours) >> 32);
 }
 
 /* Kernel addresses, behind so many words of what the event tells. False: they cannot be had. */
