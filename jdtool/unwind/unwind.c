@@ -447,29 +447,28 @@ static bool is_by_push(const struct native_row *row, int32_t offset)
  * x86-64: a uprobe on `push %rbp` puts an int3 in its place, which leaves the pc behind itself
  * until the kernel comes to handle it (handle_swbp sets it back). A sample of the clock in between
  * has the row of what is pushed, and the return address at sp still. Of a thread that throws
- * exceptions all the time, which are recorded, one in twenty is such. NULL: it is not.
+ * exceptions all the time, which are recorded, one in twenty is such. The row to step by: that one,
+ * or the push's.
  */
-static const struct unwind_place *at_breakpoint(struct walk *walk, const struct native_row *row)
+static const struct native_row *
+row_at_breakpoint(struct walk *walk, const struct unwind_place *place, const struct native_row *row)
 {
+    const struct unwind_process *process = walk->process;
     uint64_t word;
-    if (walk->caller || walk->process->machine == EM_AARCH64 || !is_by_push(row, 16) ||
+    if (walk->caller || process->machine == EM_AARCH64 || !is_by_push(row, 16) ||
         !known(walk, x86_64.fp) || !read_word(walk, value_of(walk, x86_64.sp), &word) ||
         word == value_of(walk, x86_64.fp)) {
-        return NULL;
+        return row;
     }
     const struct unwind_place *caller = find(walk, word, true);
-    const struct unwind_place *place = find(walk, walk->pc - 1, false);
-    bool is = (caller->code || caller->mapped) && place->object &&
-              is_by_push(walk->process->row(walk->process->context, place), 8);
-    return is ? place : NULL;
+    const struct unwind_place *push = find(walk, walk->pc - 1, false);
+    bool is = (caller->code || caller->mapped) && push->object &&
+              is_by_push(process->row(process->context, push), 8);
+    return process->row(process->context, is ? push : place); /* a row may last until the next */
 }
 
-static bool step_native(struct walk *walk, const struct unwind_place *place)
+static bool step_native(struct walk *walk, const struct native_row *row)
 {
-    const struct native_row *row = walk->process->row(walk->process->context, place);
-    const struct unwind_place *probed = at_breakpoint(walk, row);
-    row = walk->process->row(walk->process->context, probed ? probed : place);
-    walk->end = UNWIND_END_COUNT;
     if (!row->found) {
         if (walk->caller) {
             walk->end = UNWIND_NO_FRAME_INFO;
@@ -581,8 +580,11 @@ static bool step(struct walk *walk, struct unwind_frame *frame)
         more = step_generated(walk, place);
     } else if (place->object) {
         frame->kind = UNWIND_NATIVE;
-        caller = !walk->process->row(walk->process->context, place)->signal;
-        more = step_native(walk, place);
+        const struct native_row *row = walk->process->row(walk->process->context, place);
+        caller = !row->signal;
+        row = row_at_breakpoint(walk, place, row);
+        walk->end = UNWIND_END_COUNT;
+        more = step_native(walk, row);
     } else if (place->is_stepped && !walk->caller) {
         /*
          * What the kernel does not emulate it steps over in a page of its own (xol_add_vma): all of
