@@ -86,6 +86,40 @@ TEST_WITH(test_files_by_age, scratch_create, scratch_remove)
     slice_files_free(files);
 }
 
+/* Under sudo: that of whoever called it, with the directory that was made for them. */
+TEST_WITH(test_files_are_the_callers, scratch_create, scratch_remove)
+{
+    const char *directory = scratch_path(state, "kept");
+    struct slice_files_options options = {.directory = directory};
+    struct slice_files *files;
+    struct stat status;
+    char path[512];
+    if (geteuid() != 0) {
+        skip();
+    }
+    setenv("SUDO_UID", "65534", 1);
+    setenv("SUDO_GID", "65533", 1);
+    assert_int_equal(slice_files_new(&options, &files), 0);
+    assert_int_equal(give(files, "shop", 0, 100), 0);
+    snprintf(path, sizeof path, "%s/shop-7-19700101T000000Z.pb.gz", directory);
+    assert_int_equal(lstat(path, &status), 0);
+    assert_true(status.st_uid == 65534 && status.st_gid == 65533);
+    assert_int_equal(stat(directory, &status), 0);
+    assert_true(status.st_uid == 65534 && status.st_gid == 65533);
+    slice_files_free(files);
+
+    /* A directory that was root's stays root's, and so does what is in it. */
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(chown(directory, 0, 0), 0);
+    assert_int_equal(slice_files_new(&options, &files), 0);
+    assert_int_equal(give(files, "shop", 0, 100), 0);
+    assert_int_equal(lstat(path, &status), 0);
+    assert_int_equal(status.st_uid, 0);
+    slice_files_free(files);
+    unsetenv("SUDO_UID");
+    unsetenv("SUDO_GID");
+}
+
 /* Those of an earlier watch count; nothing else is touched, whatever it looks like. */
 TEST_WITH(test_files_that_were_there, scratch_create, scratch_remove)
 {

@@ -110,6 +110,20 @@ static int read_directory(struct slice_files *files)
     return err;
 }
 
+/* A directory that we made belongs to who called sudo. If it is not ours any more, who owns the one
+ * above has put another there. */
+static int hand_over(int directory)
+{
+    uid_t uid;
+    gid_t gid;
+    struct stat status;
+    if (!output_caller(&uid, &gid)) {
+        return 0;
+    }
+    bool is_ours = fstat(directory, &status) == 0 && status.st_uid == 0 && !(status.st_mode & 077);
+    return !is_ours ? -EPERM : fchown(directory, uid, gid) == 0 ? 0 : -errno;
+}
+
 /* Made if it is not there. A link is not followed: who owns the directory above may have put it
  * there. A descriptor or a negative errno. */
 static int open_directory(const char *given)
@@ -124,11 +138,19 @@ static int open_directory(const char *given)
     }
     memcpy(path, given, length);
     path[length] = '\0';
-    if (mkdir(path, 0700) != 0 && errno != EEXIST) {
+    bool is_made = mkdir(path, 0700) == 0;
+    if (!is_made && errno != EEXIST) {
         return -errno;
     }
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return fd < 0 ? -errno : fd;
+    if (fd < 0) {
+        return -errno;
+    }
+    int err = is_made ? hand_over(fd) : 0;
+    if (err) {
+        close(fd);
+    }
+    return err ? err : fd;
 }
 
 int slice_files_new(const struct slice_files_options *options, struct slice_files **out)
@@ -211,6 +233,7 @@ int slice_files_give(struct slice_files *files, const struct labels *labels, int
     snprintf(path, sizeof path, "/proc/self/fd/%d/%s", files->directory, name);
     int err = output_file_open(path, &file);
     if (!err) {
+        output_file_hand_over(file);
         output_file_put(file, body, size);
         err = output_file_finish(file);
     }
