@@ -220,6 +220,49 @@ grep -q 'signal 9 ended the process that takes the samples: the profile ends her
     fail "it is not said that the sampler was killed: $(cat "$scratch/err")"
 "$jdperf" report "$scratch/cut" >"$scratch/said" 2>&1 || fail "no profile of what there was: $(cat "$scratch/said")"
 
+# What a ring has no room for behind its last record no record tells: the one that is held back reads nothing while the
+# program runs, and the program no longer runs when it reads again.
+if part "samples lost behind the last record" test "$(echo -e "6.0\n$(uname -r)" | sort -V | head -n 1)" = 6.0; then
+    rm -f "$scratch/err"
+    "$jdperf" record -o "$scratch/lost" --stacks copy -m 128K -e cpu-clock -F 499 -p "$pid" 2>"$scratch/err" &
+    recorder=$!
+    wait_for "$scratch/err" 'recording cpu-clock'
+    sampler=$(pgrep -x jdperf-sampler -P "$recorder") || fail "there is no sampler of $recorder"
+    ticks() { awk '{ print $14 + $15 }' "/proc/$pid/stat"; }
+    kill -STOP "$sampler"
+    before=$(ticks)
+    wait_until 60 "a second of the program's" eval "((\$(ticks) - $before > 100))"
+    kill -STOP "$pid"
+    kill -CONT "$sampler"
+    kill -INT "$recorder"
+    wait "$recorder" || [ $? = 3 ] || fail "lost: $(tail -n 5 "$scratch/err")"
+    kill -CONT "$pid"
+    lost=$(sed -n 's/.*"lost_samples": \([0-9]*\).*/\1/p' "$scratch/lost/scorecard.json")
+    claim "own sampler, samples lost behind the last record" "$lost"
+    ((lost > 200)) || fail "of some 499 samples that there was no room for $lost are told: $(cat "$scratch/err")"
+fi
+
+# A processor that comes online and cannot be sampled is said, and the others are sampled. Here it seems to come, when no
+# more descriptors may be had.
+if part "a processor that comes online" test "$(nproc)" -gt 1; then
+    rm -f "$scratch/err"
+    echo 0 >"$scratch/online"
+    # shellcheck disable=SC2016
+    unshare --mount --propagation private sh -c 'mount --bind "$0" /sys/devices/system/cpu/online && exec "$@"' "$scratch/online" \
+        "$jdperf" record -o "$scratch/late" -e cpu-clock -F 499 -p "$pid" 2>"$scratch/err" &
+    recorder=$!
+    wait_for "$scratch/err" 'recording cpu-clock'
+    sampler=$(pgrep -x jdperf-sampler -P "$recorder") || fail "there is no sampler of $recorder"
+    prlimit --pid "$sampler" --nofile=3:
+    echo 0-1 >"$scratch/online"
+    wait_until 60 "a word about the processor" eval "! kill -0 $sampler || grep -q 'processor 1' /proc/$sampler/fd/2"
+    kill -0 "$sampler" || fail "the recording ends when a processor comes online: $(cat "$scratch/err")"
+    kill -INT "$recorder"
+    wait "$recorder" || [ $? = 3 ] || fail "late: $(tail -n 5 "$scratch/err")"
+    [ "$(grep -c 'processor 1 came online and is not sampled: Too many open files' "$scratch/err")" = 1 ] ||
+        fail "late: it is not said once: $(cat "$scratch/err")"
+fi
+
 rm -f "$scratch/err"
 "$jdperf" record -o "$scratch/killed" -e cpu-clock -p "$pid" 2>"$scratch/err" &
 recorder=$!

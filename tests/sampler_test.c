@@ -10,6 +10,8 @@
 #include "jdtool/sampler/ring.h"
 #include "jdtool/sampler/sampler.h"
 #include "jdtool/sampler/stack_ends.h"
+#include "jdtool/sampler/switches.h"
+#include "jdtool/sampler/switches_shared.h"
 #include "jdtool/sampler/turn.h"
 #include "tests/scratch.h"
 
@@ -17,12 +19,14 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/bpf.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -50,6 +54,48 @@ TEST(records_wrap_around_the_end)
     assert_int_equal(ring_u64(&ring, at + 16), UINT64_C(0x0706050403020100));
     ring_release(&ring, at + 32);
     assert_int_equal(ring_from(&ring), ring_until(&ring));
+}
+
+/* What the ring has no room for is told in front of the next record alone; the kernel counts it. */
+TEST(an_event_counts_what_its_ring_has_no_room_for)
+{
+    struct perf_event_attr attr = {.size = sizeof attr,
+                                   .type = PERF_TYPE_SOFTWARE,
+                                   .config = PERF_COUNT_SW_PAGE_FAULTS,
+                                   .sample_period = 1,
+                                   .exclude_kernel = 1,
+                                   .read_format = ring_read_format()};
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    struct ring ring;
+    int event = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    if (event < 0 || !(attr.read_format & PERF_FORMAT_LOST)) {
+        print_message("the kernel does not count them\n");
+        skip();
+    }
+    assert_int_equal(ring_open(&ring, event, page), 0);
+    for (uint32_t i = 0; i < 1000; i++) { /* samples of 8 bytes: the ring has room for fewer */
+        uint8_t *mapped =
+            mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        assert_true(mapped != MAP_FAILED);
+        *(volatile uint8_t *)mapped = 1;
+        (void)munmap(mapped, page);
+    }
+    struct ring_counts counts;
+    assert_true(ring_read(event, &counts));
+    uint64_t records = 0;
+    for (uint64_t at = ring_from(&ring); at < ring_until(&ring); records++) {
+        uint64_t word = ring_u64(&ring, at);
+        struct perf_event_header header;
+        memcpy(&header, &word, sizeof header);
+        assert_int_equal(header.type, PERF_RECORD_SAMPLE);
+        at += header.size;
+    }
+    assert_in_range(counts.value, 1000, 1100);
+    assert_int_equal(records + counts.lost, counts.value);
+    assert_int_equal(ring_lost(event), counts.lost);
+    assert_true(counts.lost > 0);
+    ring_close(&ring);
+    close(event);
 }
 
 /* ---- Stacks ---- */
@@ -587,6 +633,41 @@ TEST(forks_are_told_of_who_is_sampled_alone)
     assert_int_equal(filter_tell_forks(&filter), -ENOENT);
 }
 
+static void wait_a_moment(void)
+{
+    assert_int_equal(poll(NULL, 0, 1), 0);
+}
+
+/* Of more threads than there is room for no waits are recorded, and these are counted. */
+TEST(threads_that_are_not_followed_are_counted)
+{
+    const struct sampler_options options = {0};
+    struct switches *switches;
+    const char *lacks = switches_new(&options, -1, &switches);
+    if (lacks) {
+        print_message("%s\n", lacks);
+        skip();
+    }
+    wait_a_moment();
+    assert_int_equal(switches_left_out(switches), 0);
+    union bpf_attr attr = {.map_fd = (uint32_t)switches_map(switches, "away")};
+    uint64_t ids = 0;
+    uint32_t thread = 1 << 30; /* above any that there is */
+    long err = 0;
+    attr.key = (uintptr_t)&thread;
+    attr.value = (uintptr_t)&ids;
+    for (; err == 0 && thread < (1 << 30) + 2 * SWITCHES_THREADS_MAX; thread++) {
+        err = syscall(SYS_bpf, BPF_MAP_UPDATE_ELEM, &attr, sizeof attr);
+    }
+    assert_int_equal(err, -1);
+    assert_int_equal(errno, E2BIG);
+    for (int i = 0; i < 1000 && switches_left_out(switches) == 0; i++) {
+        wait_a_moment();
+    }
+    assert_true(switches_left_out(switches) > 0);
+    switches_free(switches);
+}
+
 /* Where each process is chosen by itself, what it forks is not. */
 TEST(a_child_is_left_out_where_each_is_chosen)
 {
@@ -931,6 +1012,12 @@ TEST(losses_are_those_of_samples)
     fake_put(&rings.samples, PERF_RECORD_LOST, lost, 6);
     assert_int_equal(turn_take(turn, &rings, 1), 0);
     assert_string_equal(given_on(ends[0]), "lost 0\nlost 1\nlost 1\n");
+
+    /* Behind the last record more were lost. */
+    turn_tell_lost(turn, 12);
+    turn_tell_lost(turn, 12 + 7);
+    assert_int_equal(perf_pipe_flush(&turn->pipe), 0);
+    assert_string_equal(given_on(ends[0]), "lost 2\n");
     turn_free(turn);
     free(turn);
     close(ends[0]);

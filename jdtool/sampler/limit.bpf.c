@@ -21,20 +21,7 @@ typedef __u64 u64;
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* That of struct filter. */
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 1);
-    __type(key, u32);
-    __type(value, u32);
-} processes SEC(".maps");
-
-struct {
-    __uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-    __uint(max_entries, 1);
-    __type(key, u32);
-    __type(value, u32);
-} next SEC(".maps");
+NEXT;
 
 static __always_inline bool is_sampled(const struct limit_config *config)
 {

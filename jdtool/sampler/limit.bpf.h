@@ -10,7 +10,7 @@
  */
 #include "jdtool/perf/walked.h"
 #include "jdtool/sampler/limit_shared.h"
-#include "jdtool/sampler/switches_shared.h"
+#include "jdtool/sampler/maps.bpf.h"
 
 /* By processor: the event that weights, and what was walked, are written into. */
 OUTPUT(output);

@@ -1,16 +1,13 @@
 #include "jdtool/sampler/limiter.h"
 
-#include <errno.h>
-
-#ifdef JD_BPF_OBJECT
-
 #include "jdtool/sampler/limit_shared.h"
 #include "jdtool/walk/libbpf.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-LIBBPF_OBJECT(jd_limit_object, JD_BPF_OBJECT);
+LIBBPF_OBJECT(jd_limit_object);
 
 struct limiter {
     struct bpf_object *object;
@@ -49,27 +46,19 @@ static int start(const struct limiter *limiter, struct filter *filter)
 
 const char *limiter_new(struct filter *filter, struct limiter **out)
 {
-    const struct bpf_object_open_opts name = {.sz = sizeof name, .object_name = "jdperf_limit"};
-    const char *lacks = libbpf_load();
-    *out = NULL;
-    if (lacks) {
-        return lacks;
-    }
     struct limiter *limiter = calloc(1, sizeof *limiter);
-    size_t size = (size_t)(jd_limit_object_end - jd_limit_object);
-    if (limiter) {
-        limiter->object = bpf.open_mem(jd_limit_object, size, &name);
-    }
-    if (!limiter || !limiter->object) {
-        free(limiter);
+    *out = NULL;
+    if (!limiter) {
         return "there is no memory";
     }
-    int err = start(limiter, filter);
-    if (err) {
+    const char *lacks =
+        libbpf_open(jd_limit_object, jd_limit_object_end, "jdperf_limit", &limiter->object);
+    int err = lacks ? 0 : start(limiter, filter);
+    if (lacks || err) {
         limiter_free(limiter);
-        return err == -EPERM || err == -EACCES
-                   ? "loading a BPF program needs root, or CAP_BPF and CAP_PERFMON"
-                   : "this kernel does not take the program that limits them (Linux 5.15)";
+        return lacks ? lacks
+                     : libbpf_refusal(err, "this kernel does not take the program that limits them "
+                                           "(Linux 5.15)");
     }
     *out = limiter;
     return NULL;
@@ -77,44 +66,13 @@ const char *limiter_new(struct filter *filter, struct limiter **out)
 
 void limiter_free(struct limiter *limiter)
 {
-    if (limiter) {
+    if (limiter && limiter->object) {
         bpf.close(limiter->object);
-        free(limiter);
     }
+    free(limiter);
 }
 
 int limiter_output(const struct limiter *limiter, uint32_t processor, int event)
 {
     return bpf.update(limiter_map(limiter, "output"), &processor, &event, BPF_ANY);
 }
-
-#else
-
-const char *limiter_new(struct filter *filter, struct limiter **out)
-{
-    (void)filter;
-    *out = NULL;
-    return "jdtool was built without clang or libbpf's headers";
-}
-
-void limiter_free(struct limiter *limiter)
-{
-    (void)limiter;
-}
-
-int limiter_map(const struct limiter *limiter, const char *name)
-{
-    (void)limiter;
-    (void)name;
-    return -ENOSYS;
-}
-
-int limiter_output(const struct limiter *limiter, uint32_t processor, int event)
-{
-    (void)limiter;
-    (void)processor;
-    (void)event;
-    return -ENOSYS;
-}
-
-#endif

@@ -6,6 +6,7 @@
 #ifndef JD_TOOL_SAMPLER_RING_H
 #define JD_TOOL_SAMPLER_RING_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,5 +35,19 @@ void ring_copy(const struct ring *ring, uint64_t at, void *to, size_t size);
 
 /* What stands before `until` has been read: the kernel may write over it. */
 void ring_release(struct ring *ring, uint64_t until);
+
+/* What an event counts. */
+struct ring_counts {
+    uint64_t value;
+    uint64_t enabled, running; /* ns */
+    uint64_t lost;             /* samples, for there was no room; 0 before Linux 6.0 */
+};
+
+/* The read_format of events that are counted so. */
+uint64_t ring_read_format(void);
+
+/* False: the event has another format. */
+bool ring_read(int event, struct ring_counts *counts);
+uint64_t ring_lost(int event); /* 0 then */
 
 #endif

@@ -7,6 +7,7 @@
 #include "jdtool/sampler/processors.h"
 #include "jdtool/sampler/registers.h"
 #include "jdtool/sampler/switches.h"
+#include "jdtool/sampler/switches_shared.h"
 #include "jdtool/sampler/threads.h"
 #include "jdtool/sampler/tracepoints.h"
 #include "jdtool/sampler/turn.h"
@@ -14,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -61,9 +63,11 @@ struct sampler {
     size_t buffer;     /* of the samples of a processor */
     unsigned halvings; /* of all rings: who is not root may lock so much only */
     time_t looked;     /* when it was asked last which are on line */
+    bool is_open;      /* who comes online now comes late */
     bool begun;        /* a recording */
     bool has_told;     /* of that */
     bool walks;        /* stacks, or failed to */
+    uint64_t lost;     /* samples, of processors that have gone */
     bool stopped;
     struct turn turn;
 };
@@ -137,6 +141,7 @@ static struct perf_event_attr in_samples_ring(const struct sampler *sampler)
         .clockid = CLOCK_MONOTONIC,
         .watermark = 1,
         .wakeup_watermark = (uint32_t)((sampler->buffer >> sampler->halvings) / 4),
+        .read_format = ring_read_format(),
     };
 }
 
@@ -207,7 +212,6 @@ static int describe_events(struct sampler *sampler)
     clock->exclude_guest = 1;
     clock->exclude_hv = 1;
     clock->exclude_idle = !options->counts_cycles; /* no cycles then; and arm64's counters refuse */
-    clock->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
     clock->precise_ip = options->counts_cycles && !options->by_thread ? 3 : 0;
     clock->exclude_kernel = options->is_user_alone;
     describe_stack(clock, sampler->turn.events, options->stack_size);
@@ -320,6 +324,7 @@ static int add_walked(const struct sampler *sampler, uint32_t processor, struct 
         .sample_id_all = 1,
         .use_clockid = 1,
         .clockid = CLOCK_MONOTONIC,
+        .read_format = ring_read_format(),
     };
     int fd = open_event(&attr, (int)processor);
     if (fd < 0) {
@@ -450,6 +455,30 @@ static int add_processor(struct sampler *sampler, uint32_t processor)
     return err;
 }
 
+/* Samples of a processor, where the kernel counts them. */
+static uint64_t lost_by(const struct turn_rings *rings)
+{
+    uint64_t lost = rings->samples.page ? ring_lost(rings->samples.event) : 0;
+    lost += rings->walked_event > 0 ? ring_lost(rings->walked_event) : 0;
+    for (uint32_t i = 1; i < TURN_EVENTS_MAX && rings->events[i] > 0; i++) {
+        lost += ring_lost(rings->events[i]);
+    }
+    return lost;
+}
+
+/* One that comes while others are sampled; without it the recording goes on. */
+static int add_late(struct sampler *sampler, uint32_t processor)
+{
+    struct turn_rings *rings = &sampler->processors[processor];
+    int err = rings->is_refused ? 0 : add_processor(sampler, processor);
+    if (err && err != -ENODEV && err != -ENXIO) {
+        rings->is_refused = true;
+        error_message("processor %u came online and is not sampled: %s", (unsigned)processor,
+                      strerror(-err));
+    }
+    return 0;
+}
+
 /* An event ends with its processor, and does not begin again when that comes back. What it has
  * written was read. */
 static int look_at_processors(struct sampler *sampler)
@@ -461,9 +490,12 @@ static int look_at_processors(struct sampler *sampler)
     for (uint32_t i = 0; i < sampler->processor_count && !err; i++) {
         struct turn_rings *rings = &sampler->processors[i];
         bool is_open = rings->samples.page != NULL;
-        if (is_open && !sampler->online[i]) {
+        if (!sampler->online[i]) {
+            sampler->lost += lost_by(rings);
             close_processor(rings);
-        } else if (!is_open && sampler->online[i]) {
+        } else if (!is_open && sampler->is_open) {
+            err = add_late(sampler, i);
+        } else if (!is_open) {
             err = add_processor(sampler, i);
             err = err == -ENODEV || err == -ENXIO ? 0 : err; /* it has just gone */
         }
@@ -508,17 +540,42 @@ static void tell_multiplexed(const struct sampler *sampler)
     double enabled = 0;
     double running = 0;
     for (uint32_t i = 0; i < sampler->processor_count; i++) {
-        uint64_t read_out[3]; /* value, ns enabled, ns running */
         const struct ring *ring = &sampler->processors[i].samples;
-        if (ring->page && read(ring->event, read_out, sizeof read_out) == sizeof read_out) {
-            enabled += (double)read_out[1];
-            running += (double)read_out[2];
+        struct ring_counts counts;
+        if (ring->page && ring_read(ring->event, &counts)) {
+            enabled += (double)counts.enabled;
+            running += (double)counts.running;
         }
     }
     if (running < 0.98 * enabled) {
         error_message("other programs use the hardware counters, too: cycles were sampled only "
                       "%.0f %% of the time (use -e cpu-clock)",
                       100 * running / enabled);
+    }
+}
+
+/* What was lost behind the last record of a ring its ring does not tell. */
+static void tell_lost(struct sampler *sampler)
+{
+    uint64_t lost = sampler->lost + threads_lost(&sampler->threads);
+    for (uint32_t i = 0; i < sampler->processor_count; i++) {
+        lost += lost_by(&sampler->processors[i]);
+    }
+    turn_tell_lost(&sampler->turn, lost);
+}
+
+/* What was left out, and why. */
+static void tell_left_out(const struct sampler *sampler)
+{
+    uint64_t waits = sampler->switches ? switches_left_out(sampler->switches) : 0;
+    if (sampler->turn.left_out) {
+        error_message("%u processes were not sampled: no more than %d may be at a time",
+                      (unsigned)sampler->turn.left_out, FILTER_PROCESSES_MAX);
+    }
+    if (waits) {
+        error_message("%" PRIu64 " waits were not recorded: of no more than %d threads they are at "
+                      "a time",
+                      waits, SWITCHES_THREADS_MAX);
     }
 }
 
@@ -663,6 +720,7 @@ static int open_all(struct sampler *sampler)
         err = err ? err : look_at_processors(sampler);
     }
     err = err || turn->events->id ? err : -ENODEV;
+    sampler->is_open = !err;
     return err ? tell_failure("open the processors' events", err) : 0;
 }
 
@@ -967,12 +1025,10 @@ static int sample(struct sampler *sampler, int signals)
     wait_for_reader(sampler, true);
     err = err ? err : perf_pipe_flush(&sampler->turn.pipe);
     err = err ? err : take_turn(sampler);
+    tell_lost(sampler);
     err = err ? err : perf_pipe_finish(&sampler->turn.pipe);
     tell_multiplexed(sampler);
-    if (sampler->turn.left_out) {
-        error_message("%u processes were not sampled: no more than %d may be at a time",
-                      (unsigned)sampler->turn.left_out, FILTER_PROCESSES_MAX);
-    }
+    tell_left_out(sampler);
     if (sampler->turn.walker) {
         walker_tell(sampler->turn.walker);
     }
@@ -984,7 +1040,8 @@ static int sample(struct sampler *sampler, int signals)
         (void)tell(sampler);
     }
     free(polled);
-    return err == -EPIPE ? 0 : err; /* who reads has ended first, and knows why */
+    return !err || err == -EPIPE ? 0 /* who reads has ended first, and knows why */
+                                 : tell_failure("sample", err);
 }
 
 int sampler_run(const struct sampler_options *options)

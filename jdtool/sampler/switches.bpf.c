@@ -19,6 +19,7 @@
 
 #include <bpf/bpf_helpers.h>
 
+#include "jdtool/sampler/maps.bpf.h"
 #include "jdtool/sampler/switches_shared.h"
 
 typedef __u32 u32;
@@ -33,32 +34,27 @@ struct {
     __type(value, struct switches_config);
 } configs SEC(".maps");
 
-/* That of struct filter. */
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 1);
-    __type(key, u32);
-    __type(value, u32);
-} processes SEC(".maps");
-
 /* The threads that have no processor, by their number in the first PID namespace: process and
  * thread in ours. Not more than that are followed. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 65536);
+    __uint(max_entries, SWITCHES_THREADS_MAX);
     __type(key, u32);
     __type(value, u64);
 } away SEC(".maps");
 
+/* How often one was not, for there were too many. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, u32);
+    __type(value, u64);
+} left_out SEC(".maps");
+
 /* By processor: what a program that walks stacks (walk/walk.bpf.c) is to write, and that program,
  * as soon as there is one. The kernel runs no two of these at a time on a processor. */
 TOLD;
-struct {
-    __uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-    __uint(max_entries, 1);
-    __type(key, u32);
-    __type(value, u32);
-} next SEC(".maps");
+NEXT;
 
 /* By processor: the events that are written. */
 OUTPUT(blocked);
@@ -102,6 +98,20 @@ static __always_inline void hand_on(void *ctx, u32 event, bool is_waking, const 
     }
 }
 
+/* False: there are too many. */
+static __always_inline bool goes_away(u32 thread, u64 ids)
+{
+    const u32 zero = 0;
+    if (bpf_map_update_elem(&away, &thread, &ids, BPF_ANY) == 0) {
+        return true;
+    }
+    u64 *count = bpf_map_lookup_elem(&left_out, &zero);
+    if (count) {
+        __sync_fetch_and_add(count, 1);
+    }
+    return false;
+}
+
 SEC("tracepoint/sched/sched_switch")
 int on_switch(struct switched_entry *ctx)
 {
@@ -121,7 +131,7 @@ int on_switch(struct switched_entry *ctx)
     /* TASK_RUNNING; or TASK_REPORT_MAX, where the kernel itself was preempted. */
     bool is_preempted = state == 0 || state == 0x100;
     if (!config || !is_sampled(config, ids) || !(is_blocked || is_preempted) ||
-        bpf_map_update_elem(&away, &prev, &ids, BPF_ANY)) {
+        !goes_away(prev, ids)) {
         return 1;
     }
     struct switched_entry entry = {

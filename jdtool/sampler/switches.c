@@ -1,20 +1,17 @@
 #include "jdtool/sampler/switches.h"
 
-#include <errno.h>
-
-#ifdef JD_BPF_OBJECT
-
 #include "jdtool/sampler/switches_shared.h"
 #include "jdtool/sampler/tracepoints.h"
 #include "jdtool/walk/libbpf.h"
 
+#include <errno.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-LIBBPF_OBJECT(jd_switches_object, JD_BPF_OBJECT);
+LIBBPF_OBJECT(jd_switches_object);
 
 enum { TRACEPOINTS = 3 };
 
@@ -96,27 +93,19 @@ static int start(struct switches *switches, const struct sampler_options *option
 const char *switches_new(const struct sampler_options *options, int processes,
                          struct switches **out)
 {
-    const struct bpf_object_open_opts name = {.sz = sizeof name, .object_name = "jdperf_switch"};
-    const char *lacks = libbpf_load();
-    *out = NULL;
-    if (lacks) {
-        return lacks;
-    }
     struct switches *switches = calloc(1, sizeof *switches);
-    size_t size = (size_t)(jd_switches_object_end - jd_switches_object);
-    if (switches) {
-        switches->object = bpf.open_mem(jd_switches_object, size, &name);
-    }
-    if (!switches || !switches->object) {
-        free(switches);
+    *out = NULL;
+    if (!switches) {
         return "there is no memory";
     }
-    int err = start(switches, options, processes);
-    if (err) {
+    const char *lacks =
+        libbpf_open(jd_switches_object, jd_switches_object_end, "jdperf_switch", &switches->object);
+    int err = lacks ? 0 : start(switches, options, processes);
+    if (lacks || err) {
         switches_free(switches);
-        return err == -EPERM || err == -EACCES
-                   ? "loading a BPF program needs root, or CAP_BPF and CAP_PERFMON"
-                   : "this kernel does not take the programs that follow the scheduler";
+        return lacks ? lacks
+                     : libbpf_refusal(
+                           err, "this kernel does not take the programs that follow the scheduler");
     }
     *out = switches;
     return NULL;
@@ -128,7 +117,9 @@ void switches_free(struct switches *switches)
         for (uint32_t i = 0; i < TRACEPOINTS && switches->events[i] > 0; i++) {
             close(switches->events[i]);
         }
-        bpf.close(switches->object);
+        if (switches->object) {
+            bpf.close(switches->object);
+        }
         free(switches);
     }
 }
@@ -137,6 +128,14 @@ int switches_hand_on(const struct switches *switches, int program)
 {
     const uint32_t zero = 0;
     return bpf.update(switches_map(switches, "next"), &zero, &program, BPF_ANY);
+}
+
+uint64_t switches_left_out(const struct switches *switches)
+{
+    const uint32_t zero = 0;
+    uint64_t count = 0;
+    (void)bpf.look_up(switches_map(switches, "left_out"), &zero, &count);
+    return count;
 }
 
 int switches_output(const struct switches *switches, enum sampler_follows what, uint32_t processor,
@@ -148,45 +147,3 @@ int switches_output(const struct switches *switches, enum sampler_follows what, 
                                           [FOLLOWS_WOKEN] = "woken"};
     return bpf.update(switches_map(switches, outputs[what]), &processor, &event, BPF_ANY);
 }
-
-#else
-
-const char *switches_new(const struct sampler_options *options, int processes,
-                         struct switches **out)
-{
-    (void)options;
-    (void)processes;
-    *out = NULL;
-    return "jdtool was built without clang or libbpf's headers";
-}
-
-void switches_free(struct switches *switches)
-{
-    (void)switches;
-}
-
-int switches_map(const struct switches *switches, const char *name)
-{
-    (void)switches;
-    (void)name;
-    return -ENOSYS;
-}
-
-int switches_hand_on(const struct switches *switches, int program)
-{
-    (void)switches;
-    (void)program;
-    return -ENOSYS;
-}
-
-int switches_output(const struct switches *switches, enum sampler_follows what, uint32_t processor,
-                    int event)
-{
-    (void)switches;
-    (void)what;
-    (void)processor;
-    (void)event;
-    return -ENOSYS;
-}
-
-#endif

@@ -19,7 +19,7 @@ const char *switches_new(const struct sampler_options *options, int processes,
                          struct switches **out);
 void switches_free(struct switches *switches); /* NULL is fine */
 
-/* The map of that name, which a program that walks stacks has as well (walk/program.h). */
+/* The map of that name; a program that walks stacks has some as well (walk/program.h). */
 int switches_map(const struct switches *switches, const char *name);
 
 /* From now on that program writes what has stacks. 0 or a negative errno. */
@@ -29,5 +29,9 @@ int switches_hand_on(const struct switches *switches, int program);
  * or a negative errno. */
 int switches_output(const struct switches *switches, enum sampler_follows what, uint32_t processor,
                     int event);
+
+/* How often a thread gave its processor up and was not followed: SWITCHES_THREADS_MAX were already,
+ * or there was no memory. */
+uint64_t switches_left_out(const struct switches *switches);
 
 #endif

@@ -15,6 +15,9 @@ struct switches_config {
 
 #define SWITCHES_ENTRY_WORDS 8
 
+/* So many threads that have no processor are followed at a time. */
+#define SWITCHES_THREADS_MAX 65536
+
 /* What is told next on a processor, whose stack may be walked before (walk/walk.bpf.c). */
 struct switches_told {
     __u32 event; /* of the sampler's */
@@ -24,14 +27,7 @@ struct switches_told {
 
 #ifdef __bpf__
 
-/* Maps that both programs have: an event by processor to write into, and what is told next on it.
- */
-#define OUTPUT(name)                                                                               \
-    struct {                                                                                       \
-        __uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);                                               \
-        __type(key, __u32);                                                                        \
-        __type(value, __u32);                                                                      \
-    } name SEC(".maps")
+/* A map that both programs have: what is told next on a processor. */
 #define TOLD                                                                                       \
     struct {                                                                                       \
         __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);                                                   \

@@ -1,6 +1,7 @@
 #include "jdtool/sampler/threads.h"
 
 #include "jdtool/base/array.h"
+#include "jdtool/sampler/ring.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -86,6 +87,15 @@ int threads_add(struct threads *threads, pid_t process, int processor,
         closedir(list);
     }
     return err;
+}
+
+uint64_t threads_lost(const struct threads *threads)
+{
+    uint64_t lost = 0;
+    for (uint32_t i = 0; i < threads->count; i++) {
+        lost += ring_lost(threads->events[i]);
+    }
+    return lost;
 }
 
 void threads_disable(const struct threads *threads)

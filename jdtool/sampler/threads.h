@@ -31,6 +31,9 @@ bool threads_may_be_sampled(void);
 int threads_add(struct threads *threads, pid_t process, int processor,
                 const struct perf_event_attr *attr, int output);
 
+/* How many samples they have lost, where the kernel counts them (ring_lost). */
+uint64_t threads_lost(const struct threads *threads);
+
 /* They sample no more. */
 void threads_disable(const struct threads *threads);
 void threads_free(struct threads *threads);

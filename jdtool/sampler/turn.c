@@ -246,22 +246,39 @@ static void put(struct turn *turn, size_t size, const struct turn_event *event)
 /* Bytes of a record's trailer: pid, tid, time, processor, id. */
 enum { TRAILER_SIZE = 32 };
 
-/* LOST: id, how many. Of a ring that has samples alone it is samples. */
-static void take_loss(struct turn *turn, const struct ring *ring, uint64_t at,
-                      const struct perf_event_header *header)
+/* Samples were lost; `turn->record` has the trailer already, behind a record of that kind. */
+static void put_loss(struct turn *turn, uint64_t count)
 {
     /* Of samples that are thinned, they would have been as many as would have been given on. */
     uint32_t one_in = turn->one_in ? turn->one_in : 1;
-    uint64_t thinned = turn->lost_before + ring_u64(ring, at + 16);
+    uint64_t thinned = turn->lost_before + count;
     uint64_t lost = thinned / one_in;
+    turn->lost += count;
     turn->lost_before = (uint32_t)(thinned % one_in);
     struct perf_event_header its = {.type = PERF_RECORD_LOST_SAMPLES,
                                     .size = sizeof its + sizeof lost + TRAILER_SIZE};
     memcpy(turn->record, &its, sizeof its);
     memcpy(turn->record + sizeof its, &lost, sizeof lost);
-    ring_copy(ring, at + header->size - TRAILER_SIZE, turn->record + sizeof its + sizeof lost,
-              TRAILER_SIZE);
     put(turn, its.size, turn->events);
+}
+
+enum { LOSS_TRAILER_AT = sizeof(struct perf_event_header) + sizeof(uint64_t) };
+
+/* LOST: id, how many. Of a ring that has samples alone it is samples. */
+static void take_loss(struct turn *turn, const struct ring *ring, uint64_t at,
+                      const struct perf_event_header *header)
+{
+    ring_copy(ring, at + header->size - TRAILER_SIZE, turn->record + LOSS_TRAILER_AT, TRAILER_SIZE);
+    put_loss(turn, ring_u64(ring, at + 16));
+}
+
+void turn_tell_lost(struct turn *turn, uint64_t all)
+{
+    const uint64_t trailer[TRAILER_SIZE / 8] = {0, clock_ns(CLOCK_MONOTONIC)};
+    if (all > turn->lost) {
+        memcpy(turn->record + LOSS_TRAILER_AT, trailer, sizeof trailer);
+        put_loss(turn, all - turn->lost);
+    }
 }
 
 /* The name of MMAP2 stands behind pid, tid, address, size, offset, file and rights. Memory without

@@ -46,6 +46,7 @@ struct turn_rings {
     uint64_t forks_end;                  /* forks before it have been taken up */
     int events[TURN_EVENTS_MAX];         /* that write into the samples' ring, too; 0: none */
     uint64_t ids[TURN_EVENTS_MAX];       /* the kernel's, of the processor's events */
+    bool is_refused;                     /* they could not be opened, which was told */
     int walked_event;                    /* what walks write into the samples' ring; 0: nothing */
     uint64_t walked_id;                  /* of its records */
     uint32_t weighed;                    /* a thread, whose next sample of such an event */
@@ -67,7 +68,8 @@ struct turn {
     uint32_t left_out;     /* children that could not be sampled: there are too many */
     struct stack_ends ends;
     uint64_t chance;      /* of the last draw, where no filter draws */
-    uint32_t lost_before; /* samples that were lost, too few to be one that would be given on */
+    uint64_t lost;        /* samples, of which it was told; */
+    uint32_t lost_before; /* and of those some, too few to be one that would be given on */
     struct perf_pipe pipe;
     uint64_t copied;       /* stacks */
     bool carries;          /* virtual threads: some thread of who is sampled may */
@@ -105,5 +107,9 @@ bool turn_side_band_fills(const struct turn_rings *rings, uint32_t count);
 
 /* 0 or the negative errno of who reads. While he is slow, samples stay in their rings. */
 int turn_take(struct turn *turn, struct turn_rings *rings, uint32_t count);
+
+/* After the last turn: so many samples were lost, of which the kernel has told in the rings those
+ * that lie before another record. */
+void turn_tell_lost(struct turn *turn, uint64_t all);
 
 #endif

@@ -1,14 +1,13 @@
-#ifdef JD_BPF_OBJECT
-
 #include "jdtool/walk/libbpf.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
 
 struct libbpf bpf;
 
-const char *libbpf_load(void)
+static const char *load(void)
 {
     static const struct {
         const char *name;
@@ -49,4 +48,21 @@ const char *libbpf_load(void)
     return NULL;
 }
 
-#endif
+const char *libbpf_open(const char *object, const char *end, const char *name,
+                        struct bpf_object **out)
+{
+    const struct bpf_object_open_opts options = {.sz = sizeof options, .object_name = name};
+    size_t size = (size_t)(end - object);
+    const char *lacks =
+        size ? load()
+             : "jdtool was built without clang or libbpf's headers, or for another processor";
+    *out = lacks ? NULL : bpf.open_mem(object, size, &options);
+    return lacks || *out ? lacks : "there is no memory";
+}
+
+const char *libbpf_refusal(int err, const char *otherwise)
+{
+    return err == -EPERM || err == -EACCES
+               ? "loading a BPF program needs root, or CAP_BPF and CAP_PERFMON"
+               : otherwise;
+}

@@ -1,18 +1,13 @@
 #include "jdtool/walk/program.h"
 
-#include <errno.h>
-#include <stddef.h>
-#include <stdio.h>
-
-#ifdef JD_BPF_OBJECT
-
 #include "jdtool/walk/libbpf.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-LIBBPF_OBJECT(jd_walk_object, JD_BPF_OBJECT);
+LIBBPF_OBJECT(jd_walk_object);
 
 static const char *const names[WALK_PROGRAMS] = {
     [WALK_OF_CLOCK] = "sample", [WALK_OF_PROBES] = "probe", [WALK_OF_SWITCHES] = "switched"};
@@ -95,25 +90,22 @@ static bool choose(const struct walk_program *program, const struct walk_maps *m
 const char *walk_program_load(struct walk_program *program, const struct walk_room *room,
                               const struct walk_maps *maps)
 {
-    const struct bpf_object_open_opts name = {.sz = sizeof name, .object_name = "jdperf_walk"};
     *program = (struct walk_program){.programs = {-1, -1, -1}, .room = *room};
-    const char *lacks = libbpf_load();
+    const char *lacks =
+        libbpf_open(jd_walk_object, jd_walk_object_end, "jdperf_walk", &program->object);
     if (lacks) {
         return lacks;
     }
-    program->object =
-        bpf.open_mem(jd_walk_object, (size_t)(jd_walk_object_end - jd_walk_object), &name);
     int processors = bpf.processors();
-    if (!program->object || processors <= 0 ||
-        !set_room(program, (uint32_t)processors, maps->has_probes) || !choose(program, maps)) {
+    if (processors <= 0 || !set_room(program, (uint32_t)processors, maps->has_probes) ||
+        !choose(program, maps)) {
         walk_program_close(program);
         return "there is no memory";
     }
     int err = bpf.load(program->object);
     if (err) {
         walk_program_close(program);
-        return err == -EPERM ? "loading a BPF program needs root, or CAP_BPF and CAP_PERFMON"
-                             : "this kernel does not take the program that walks (Linux 5.17)";
+        return libbpf_refusal(err, "this kernel does not take the program that walks (Linux 5.17)");
     }
     if (!map_tables(program)) {
         walk_program_close(program);
@@ -177,45 +169,3 @@ void walk_program_ends(const struct walk_program *program, uint64_t ends[WALKED_
     }
     free(each);
 }
-
-#else
-
-const char *walk_program_load(struct walk_program *program, const struct walk_room *room,
-                              const struct walk_maps *maps)
-{
-    (void)room;
-    (void)maps;
-    *program = (struct walk_program){.programs = {-1, -1, -1}};
-    return "jdtool was built without clang or libbpf's headers, or for another processor";
-}
-
-void walk_program_close(struct walk_program *program)
-{
-    (void)program;
-}
-
-int walk_program_output(const struct walk_program *program, uint32_t processor, int event)
-{
-    (void)program;
-    (void)processor;
-    (void)event;
-    return -ENOSYS;
-}
-
-int walk_program_walk(const struct walk_program *program, uint32_t process, uint32_t value)
-{
-    (void)program;
-    (void)process;
-    (void)value;
-    return -ENOSYS;
-}
-
-void walk_program_ends(const struct walk_program *program, uint64_t ends[WALKED_ENDS + 1])
-{
-    (void)program;
-    for (unsigned i = 0; i <= WALKED_ENDS; i++) {
-        ends[i] = 0;
-    }
-}
-
-#endif

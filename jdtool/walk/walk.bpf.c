@@ -39,6 +39,7 @@
 #include "format/event_probe.h"
 #include "jdtool/perf/walked.h"
 #include "jdtool/sampler/limit.bpf.h"
+#include "jdtool/sampler/maps.bpf.h"
 #include "jdtool/sampler/switches_shared.h"
 #include "jdtool/unwind/frames.h"
 #include "jdtool/walk/shared.h"
@@ -89,14 +90,6 @@ TABLE(mappings, struct walk_mapping, WALK_JVMS * 2 * WALK_MAPPINGS);
 TABLE(jvms, struct walk_jvm, WALK_JVMS);
 TABLE(configs, struct walk_config, 1);
 TABLE(wanted, struct walk_wanted, 1);
-
-/* The filter's. */
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 16384);
-    __type(key, u32);
-    __type(value, u32);
-} processes SEC(".maps");
 
 /* Those of the program that follows the scheduler. */
 OUTPUT(blocked);
