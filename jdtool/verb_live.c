@@ -95,6 +95,7 @@ static int run(const struct verb *self, int argc, char **argv)
     for (size_t i = 0; at < argc && verbs[i]; i++) {
         reads |= verbs[i] == first_that_reads;
         if (strcmp(verbs[i]->name, argv[at]) == 0) {
+            verb_typed(verbs[i]);
             int status = reads ? STATUS_DONE : look_for_pidfds(verbs[i]);
             return status == STATUS_DONE ? verbs[i]->run(verbs[i], argc - at, argv + at) : status;
         }

@@ -10,6 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char *typed; /* NULL: the verb that works */
+
+void verb_typed(const struct verb *verb)
+{
+    typed = verb->name;
+}
+
 int wrong_usage(const struct verb *verb, const char *format, ...)
 {
     char reason[1024];
@@ -17,8 +24,8 @@ int wrong_usage(const struct verb *verb, const char *format, ...)
     va_start(args, format);
     vsnprintf(reason, sizeof(reason), format, args);
     va_end(args);
-    error_message("%s: %s", verb->name, reason);
-    if (verb->usage) {
+    error_message("%s: %s", typed ? typed : verb->name, reason);
+    if (verb->usage && !typed) {
         fprintf(stderr, "usage: jdtool %s %s\n", verb->name, verb->usage);
     }
     return STATUS_USAGE;

@@ -119,6 +119,10 @@ extern const struct verb verb_live;
 int wrong_usage(const struct verb *verb, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* That verb of jdperf's was typed: of it is said what is wrong, also where one of jdtool's works
+ * for it, whose usage does not help then. */
+void verb_typed(const struct verb *verb);
+
 /* Prints a verb's help. Returns an exit_status. */
 int verb_help(const struct verb *verb);
 

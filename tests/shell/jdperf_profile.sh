@@ -31,6 +31,13 @@ COLUMNS=1000 run 0 "$JDPERF" report p --limit 5
 run 1 "$JDPERF" report p --event locks
 says 'failed to find event locks in'
 says ': its events are c'
+# What is wrong is said of the verb that was typed, not of one of jdtool's that works for it.
+for typed in 'report p --limit x' 'flame p --from x' 'annotate p --from x sort' 'view p --port x'; do
+    # shellcheck disable=SC2086
+    run 2 "$JDPERF" $typed
+    says "jdperf: ${typed%% *}: "
+    says_not 'usage: jdtool'
+done
 run 0 "$JDPERF" report p --threads
 says ' THREAD'
 says ' java'
