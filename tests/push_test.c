@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -484,6 +485,7 @@ static bool start_tls(struct tls_server *server, const char *certificate)
     assert_int_equal(pipe2(out, O_CLOEXEC), 0);
     server->pid = fork();
     if (server->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* however the test ends */
         dup2(in[0], 0);
         dup2(out[1], 1);
         dup2(out[1], 2);
@@ -518,16 +520,56 @@ static void stop_tls(struct tls_server *server)
     close(server->out);
 }
 
-/* Whom the certificates that we are told of do not name gets nothing, and is asked again. */
-TEST_WITH(test_tls, scratch_create, scratch_remove)
+/* RSA, for 127.0.0.1. False: there is no openssl. */
+static bool make_certificate(const char *path)
 {
     char command[1024];
-    const char *certificate = scratch_path(state, "both.pem");
     snprintf(command, sizeof command,
              "openssl req -x509 -newkey rsa:2048 -nodes -keyout %s -out %s.crt -days 2 -subj "
              "/CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1 2>/dev/null && cat %s.crt >>%s",
-             certificate, certificate, certificate, certificate);
-    if (system(command) != 0) { /* NOLINT: the test's own words */
+             path, path, path, path);
+    return system(command) == 0; /* NOLINT: the test's own words */
+}
+
+/* A test that is killed leaves no server behind. */
+TEST_WITH(test_tls_servers_end_with_their_test, scratch_create, scratch_remove)
+{
+    const char *certificate = scratch_path(state, "both.pem");
+    if (!make_certificate(certificate)) {
+        skip();
+    }
+    int told[2];
+    pid_t server = 0;
+    int status = 0;
+    assert_int_equal(pipe2(told, O_CLOEXEC), 0);
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+    pid_t test = fork();
+    if (test == 0) {
+        struct tls_server its;
+        bool is = start_tls(&its, certificate) && write(told[1], &its.pid, sizeof its.pid) > 0;
+        kill(getpid(), is ? SIGKILL : SIGTERM);
+    }
+    assert_int_equal(waitpid(test, &status, 0), test);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    assert_int_equal(read(told[0], &server, sizeof server), sizeof server);
+    pid_t ended = 0;
+    for (int i = 0; i < 10000 && !ended; i++) {
+        ended = waitpid(server, &status, WNOHANG);
+        poll(NULL, 0, ended ? 0 : 1);
+    }
+    if (!ended) {
+        kill(server, SIGKILL);
+    }
+    assert_int_equal(ended, server);
+    close(told[0]);
+    close(told[1]);
+}
+
+/* Whom the certificates that we are told of do not name gets nothing, and is asked again. */
+TEST_WITH(test_tls, scratch_create, scratch_remove)
+{
+    const char *certificate = scratch_path(state, "both.pem");
+    if (!make_certificate(certificate)) {
         fputs("LEFT OUT: TLS: needs openssl\n", stdout);
         skip();
     }
