@@ -4,7 +4,7 @@ source "$(dirname "$0")/lib.sh"
 begin "$@"
 compile
 
-rounds=60
+rounds=30
 java=("$jdk/bin/java" -XX:+UseSerialGC -Xmx64m -cp "$classes")
 "${java[@]}" Churn $rounds >"$scratch/expected"
 

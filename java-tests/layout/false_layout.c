@@ -4,7 +4,7 @@
  * itself, in VMInit, through the code of our own agent, once for every field that this reads and
  * every lie. What is to be seen is that the JVM lives, and what is said: a line "-- OWNER::FIELD
  * CHANGE" on stderr comes before each attempt, and behind it come that attempt's messages.
- * Meanwhile a thread maps pages and unmaps them without end, beside malloc's own: what a lie leads
+ * Meanwhile a thread maps pages and unmaps them a thousand times a second, beside malloc's own: what a lie leads
  * to may be gone a moment later.
  */
 #include "agent/hotspot/hotspot_fields.h"
@@ -251,6 +251,7 @@ static void *let_pages_vanish(void *unused)
         regions[i].at = regions[i].at == MAP_FAILED ? NULL : regions[i].at;
         free(malloc(regions[i].size)); // NOLINT: grows and trims malloc's own
         malloc_trim(0);
+        usleep(500); /* else it takes half of the processor from who looks */
     }
     return unused;
 }

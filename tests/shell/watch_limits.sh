@@ -39,13 +39,14 @@ while read -r -u "${control%,*}" word; do
 done
 END
 
-# start_jvm NAME CLASS: its number stands in `jvm`. A dozen of them would keep two processors busy with short pauses.
+# start_jvm NAME CLASS [FLAG]: its number stands in `jvm`. A dozen of them would keep two processors busy with short pauses.
 start_jvm() {
-    java "${IDLE_JVM[@]}" -cp classes "$2" 100000000 "l$$-$1" >/dev/null 2>&1 </dev/null &
+    java "${IDLE_JVM[@]}" ${3:+"$3"} -cp classes "$2" 100000000 "l$$-$1" >/dev/null 2>&1 </dev/null &
     jvm=$!
     jvms+=($!)
     ln -sf "told.$!" "told.$1"
 }
+asleep=-Dpause=1000000 # of those that nobody samples
 # watch_one NAME OPTION…: a watch of that JVM alone.
 watch_one() {
     local name=$1
@@ -60,10 +61,10 @@ told() { # NAME WORD COUNT
 status() { "$JDPERF" watch --status --name "$1-$$"; }
 
 # A session without a dump, which no watch can use.
-start_jvm refuses Calm
+start_jvm refuses Calm "$asleep"
 wait_until 60 "JVM that listens" "$JDPERF" attach "$jvm" --agent-options "mode=map"
 watch_one refuses
-start_jvm thinned-other Calm
+start_jvm thinned-other Calm "$asleep"
 thinned_other=$jvm
 start_jvm thinned Market
 thinned=$jvm
@@ -97,14 +98,14 @@ calm=${watches[-1]}
 
 # With perf; all at once, since most of what follows is waiting.
 PATH=$WORK/bin:$PATH
-start_jvm fails Calm
+start_jvm fails Calm "$asleep"
 touch "fails.$jvm"
 watch_one fails --sampler perf
 fails=${watches[-1]}
-start_jvm busy Calm
+start_jvm busy Calm "$asleep"
 touch "busy.$jvm"
 watch_one busy --sampler perf --max-cpu 1
-start_jvm two-a Calm
+start_jvm two-a Calm "$asleep"
 first=$jvm
 watch_one two --sampler perf
 
@@ -182,7 +183,7 @@ ticks() { awk '{ print $14 + $15 }' "/proc/$1/stat"; }
     fail "a watch whose perf has failed took $(ticks "$fails") ticks of a processor, one that has samples $(ticks "$calm")"
 
 wait_until 60 "start of perf" told two-a start 1
-start_jvm two-b Calm
+start_jvm two-b Calm "$asleep"
 both() { grep -qxE "for ($first,$jvm|$jvm,$first)" told.*; }
 wait_until 60 "perf for both" both
 
