@@ -73,11 +73,11 @@ same() {
 }
 
 same compiled 3 -XX:MaxInlineLevel=0 -XX:-Inline -cp "$classes" DeepChain SECONDS
-same interpreted 3 -Xint -cp "$classes" DeepChain SECONDS
-same churn 1000 -cp "$classes" Churn SECONDS
+same interpreted 2 -Xint -cp "$classes" DeepChain SECONDS
+same churn 600 -cp "$classes" Churn SECONDS
 same storm 3 -cp "$classes" Storm SECONDS
 if [ "$jdk_major" -ge 21 ]; then
-    same virtual 3 -cp "$classes" VirtualThreads SECONDS
+    same virtual 2 -cp "$classes" VirtualThreads SECONDS
 fi
 
 # frozen NAME CHAIN-IS-WHOLE ARGUMENT...: each stack of Frozen.burn is the trace that the JVM printed there, or is marked.
@@ -137,7 +137,7 @@ fi
 
 # Interpreted frames have their names by what the walk carries.
 for try in 1 2 4 8; do
-    record names kernel -- "$jdk/bin/java" -Xint -cp "$classes" DeepChain $((3 * try))
+    record names kernel -- "$jdk/bin/java" -Xint -cp "$classes" DeepChain $((2 * try - 1))
     ! enough names walked 100 || break
 done
 (($(count names walked) >= 100)) || fail "names: only $(count names walked) of $(count names samples) walked"
@@ -146,7 +146,7 @@ at_least "$(count names interpreted_frames_named)" "$(count names interpreted_fr
 # Copies lack the callers of virtual threads: where a thread may carry these, walks begin at once.
 if [ "$jdk_major" -ge 21 ]; then
     for try in 1 2 4 8; do
-        record carried auto -F 99 -- "$jdk/bin/java" -cp "$classes" Frozen $((3 * try)) 60
+        record carried auto -F 99 -- "$jdk/bin/java" -cp "$classes" Frozen $((2 * try)) 60
         ! enough carried walked 50 || break
     done
     walked=$(count carried walked)
@@ -161,7 +161,7 @@ my_part 0 "events, NMIs, a chroot, deep stacks, the default, and what is missing
 # By event: allocations and locks, exceptions, waits. Their weights are those of copies.
 if part "events" has_uprobes; then
     events=(--alloc=64K --locks --exceptions --off-cpu --wakers -m 64M)
-    same events 3 -cp "$classes" Events SECONDS alloc locks exceptions waits
+    same events 2 -cp "$classes" Events SECONDS alloc locks exceptions waits
     events=()
     for event in alloc exception off-cpu waker; do
         (($(of_event events $event samples) >= 20)) || fail "events: only $(of_event events $event samples) of $event"
@@ -204,7 +204,7 @@ mkdir "$scratch/root"
 # shellcheck disable=SC2016
 around=(unshare --mount --propagation private sh -c 'mount --rbind / "$0" && exec "$@"' "$scratch/root")
 for try in 1 2 4 8; do
-    record chroot kernel -- chroot "$scratch/root" "$jdk/bin/java" -cp "$classes" DeepChain $((3 * try))
+    record chroot kernel -- chroot "$scratch/root" "$jdk/bin/java" -cp "$classes" DeepChain $((2 * try - 1))
     ! enough chroot walked 100 || break
 done
 around=()
@@ -239,14 +239,14 @@ claim "deep waits" "$cut cut, $whole of 3,000 calls"
 grep -q 'cut\|too deep' "$scratch/err" || fail "waits: nothing is said: $(cat "$scratch/err")"
 
 for try in 1 2 4 8; do
-    record cut kernel --depth 100 -- "${deep[@]}" $((3 * try)) 3000
+    record cut kernel --depth 100 -- "${deep[@]}" $((2 * try - 1)) 3000
     ! enough cut walked 20 || break
 done
 grep -q 'cut\|too deep' "$scratch/err" || fail "--depth 100: nothing is said: $(cat "$scratch/err")"
 
 # Nobody asked for it: the first 300 stacks are copied, and then most are walked.
 for try in 1 2 4 8; do
-    record default auto -- "$jdk/bin/java" -cp "$classes" DeepChain $((5 * try))
+    record default auto -- "$jdk/bin/java" -cp "$classes" DeepChain $((3 * try))
     ! enough default walked 200 || break
 done
 walked=$(count default walked)
