@@ -4,8 +4,8 @@
  * itself, in VMInit, through the code of our own agent, once for every field that this reads and
  * every lie. What is to be seen is that the JVM lives, and what is said: a line "-- OWNER::FIELD
  * CHANGE" on stderr comes before each attempt, and behind it come that attempt's messages.
- * Meanwhile a thread maps pages and unmaps them a thousand times a second, beside malloc's own: what a lie leads
- * to may be gone a moment later.
+ * Meanwhile a thread maps pages and unmaps them a thousand times a second, beside malloc's own:
+ * what a lie leads to may be gone a moment later.
  */
 #include "agent/hotspot/hotspot_fields.h"
 #include "agent/methods/inline_record.h"
