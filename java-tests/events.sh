@@ -145,6 +145,28 @@ if my_part 0 "a session that lacks events"; then
 fi
 kill "$pid"
 
+# Virtual threads leave their carriers while they wait for a monitor: their waits have whole stacks as well, of which copies
+# lack the callers that are in the heap.
+if [ "$jdk_major" -ge 24 ]; then
+    for kind in copy kernel; do
+        "$jdperf" record -o "$scratch/virtual$kind" -F 49 -m 64M --stacks $kind --locks=1us --threads -- \
+            "$jdk/bin/java" -XX:+UseParallelGC -cp "$classes" Events $seconds virtual-locks >"$scratch/log" 2>"$scratch/err" || [ $? = 3 ] ||
+            fail "virtual locks: $(tail -n 5 "$scratch/err")"
+        lost=$(sed -n 's/.*"lost_samples": \([0-9]*\).*/\1/p' "$scratch/virtual$kind/scorecard.json")
+        "$jdperf" export "$scratch/virtual$kind" collapsed -o "$scratch/stacks" --event lock --by virtual -- --weights 2>"$scratch/err" ||
+            fail "virtual locks: $(cat "$scratch/err")"
+        while read -r _ thread truth; do
+            near "virtual locks, $kind: $thread" \
+                "$(awk -v thread="$thread;" 'index($0, thread) == 1 { sum += $NF } END { printf "%.0f", sum }' "$scratch/stacks")" "$truth" 8
+        done < <(grep '^lock' "$scratch/log")
+        read -r all whole < <(awk '/^virtual-contender/ { all += $NF; n = gsub(/Events\.deep\(/, ""); if (/Events\.contend\([^;]*;Events\$1 / && n == 31) whole += $NF
+            if (!/Events\.contend\(/) print >"/dev/stderr" } END { printf "%.0f %.0f\n", all / 1e6, whole / 1e6 }' "$scratch/stacks" 2>"$scratch/without")
+        claim "locks of virtual threads, $kind" "$whole of $all ms with all callers, $(grep -c . "$scratch/without") stacks without the Java frame that waits"
+        [ ! -s "$scratch/without" ] || fail "virtual locks, $kind: the Java frame is missing: $(head -n 3 "$scratch/without")"
+        [[ $kind = copy || $((4 * whole)) -ge $((3 * all)) ]] || fail "virtual locks: callers are missing: $(head -n 5 "$scratch/stacks")"
+    done
+fi
+
 # More exceptions than can be recorded: some are, by chance, whose weights count for all, by class; and none is lost. Copied
 # and walked stacks.
 flood_seconds=3

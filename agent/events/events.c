@@ -280,6 +280,7 @@ static void JNICALL vm_init(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread)
         if (session->table) { /* a short program need not wait for it */
             (void)errands_want(ERRAND_METHODS);
         }
+        probes_begin(session, jni);
         identity_begin(session, jni);
         jvm_log_begin(session, jni);
         events_replay(session, false);

@@ -8,6 +8,7 @@
 #include "agent/events/probes.h"
 
 #include "agent/events/events.h"
+#include "agent/methods/method_fetch.h"
 #include "format/event_probe.h"
 #include "writer/message.h"
 #include "writer/own_thread.h"
@@ -17,6 +18,9 @@
 
 /* HotSpot's mean distance of sampled allocations (ThreadHeapSampler::_sampling_interval). */
 enum { DEFAULT_INTERVAL = 512 * 1024 };
+
+/* Bytes: a JavaThread has some 2,000, and the frames of a thaw some 1,000. */
+enum { JAVA_THREAD_MAX = 1 << 16, THAW_DEPTH_MAX = 1 << 16 };
 
 #if defined(__x86_64__) || defined(__aarch64__)
 #ifdef __x86_64__
@@ -36,7 +40,62 @@ PROBE_FUNCTION(EVENT_PROBE_ALLOC_FUNCTION);
 PROBE_FUNCTION(EVENT_PROBE_LOCK_FUNCTION);
 PROBE_FUNCTION(EVENT_PROBE_UNMOUNT_FUNCTION);
 PROBE_FUNCTION(EVENT_PROBE_MOUNT_FUNCTION);
+
+/* Calls the lock's function as if from the Java frame that a frame record leads to: its frame
+ * pointer is there meanwhile, and whoever unwinds by frame pointers or call-frame information goes
+ * on behind it. */
+__attribute__((visibility("hidden"))) void jdagent_event_lock_from(uint64_t value, uint64_t base,
+                                                                   uint32_t scale, const char *name,
+                                                                   uint64_t record);
+__asm__(".pushsection .text.jdagent_event_lock_from, \"ax\", %progbits\n"
+        "\t.balign 16\n"
+        "\t.globl jdagent_event_lock_from\n"
+        "\t.hidden jdagent_event_lock_from\n"
+        "\t.type jdagent_event_lock_from, %function\n"
+        "jdagent_event_lock_from:\n"
+        "\t.cfi_startproc\n"
+#ifdef __x86_64__
+        "\tpush %rbx\n"
+        "\t.cfi_adjust_cfa_offset 8\n"
+        "\t.cfi_offset %rbx, -16\n"
+        "\tmov %rbp, %rbx\n"
+        "\t.cfi_remember_state\n"
+        "\tmov %r8, %rbp\n"
+        "\t.cfi_def_cfa %rbp, 16\n"
+        "\t.cfi_offset %rbp, -16\n"
+        "\t.cfi_restore %rbx\n"
+        "\tcall " EVENT_PROBE_LOCK_FUNCTION "\n"
+        "\tmov %rbx, %rbp\n"
+        "\t.cfi_restore_state\n"
+        "\tpop %rbx\n"
+        "\t.cfi_adjust_cfa_offset -8\n"
+        "\t.cfi_restore %rbx\n"
 #else
+        "\tstp x19, x30, [sp, #-16]!\n"
+        "\t.cfi_adjust_cfa_offset 16\n"
+        "\t.cfi_offset x19, -16\n"
+        "\t.cfi_offset x30, -8\n"
+        "\tmov x19, x29\n"
+        "\t.cfi_remember_state\n"
+        "\tmov x29, x4\n"
+        "\t.cfi_def_cfa x29, 16\n"
+        "\t.cfi_offset x29, -16\n"
+        "\t.cfi_restore x19\n"
+        "\tbl " EVENT_PROBE_LOCK_FUNCTION "\n"
+        "\tmov x29, x19\n"
+        "\t.cfi_restore_state\n"
+        "\tldp x19, x30, [sp], #16\n"
+        "\t.cfi_adjust_cfa_offset -16\n"
+        "\t.cfi_restore x19\n"
+        "\t.cfi_restore x30\n"
+#endif
+        "\tret\n"
+        "\t.cfi_endproc\n"
+        "\t.size jdagent_event_lock_from, . - jdagent_event_lock_from\n"
+        ".popsection\n");
+#else
+#define jdagent_event_lock_from(value, base, scale, name, record)                                  \
+    jdagent_event_lock(value, base, scale, name)
 #define PROBE_FUNCTION(name)                                                                       \
     __attribute__((noinline)) void name(uint64_t value, uint64_t base, uint32_t scale,             \
                                         const char *text)                                          \
@@ -206,8 +265,47 @@ static void JNICALL monitor_contended_enter(jvmtiEnv *jvmti, JNIEnv *jni, jthrea
     session_leave();
 }
 
+/*
+ * From JDK 24 on a virtual thread leaves its carrier while it waits for a monitor (JEP 491).
+ * HotSpot tells that it has entered when it has thawed its frames: they stand above ours on the
+ * stack, but whoever called us is cont_thaw, which knows nothing of them
+ * (ThawBase::handle_preempted_continuation). The carrier's frame anchor has their place.
+ */
+static _Atomic(uintptr_t) env_offset; /* of its JNIEnv in a JavaThread; 0: not known */
+
+void probes_begin(struct session *session, JNIEnv *jni)
+{
+    jvmtiEnv *jvmti = session->jvm.jvmti;
+    jthread self = NULL;
+    if (!session->options.lock_ns || session->jvm.major < 24 || atomic_load(&env_offset) ||
+        (*jvmti)->GetCurrentThread(jvmti, &self) != JVMTI_ERROR_NONE) {
+        return;
+    }
+    jclass thread = (*jni)->FindClass(jni, "java/lang/Thread");
+    jfieldID eetop = thread ? field_fetch(jvmti, thread, "eetop", "J") : NULL;
+    if (eetop) {
+        uintptr_t its = (uintptr_t)(*jni)->GetLongField(jni, self, eetop);
+        uintptr_t offset = (uintptr_t)jni - its;
+        atomic_store(&env_offset, its && offset < JAVA_THREAD_MAX ? offset : 0);
+    }
+    (*jni)->ExceptionClear(jni);
+    (*jni)->DeleteLocalRef(jni, thread);
+    (*jni)->DeleteLocalRef(jni, self);
+}
+
+/* The record that leads to the innermost Java frame, above ours on the same stack; 0: whoever
+ * called us does. */
+static uint64_t find_record(const struct session *session, JNIEnv *jni)
+{
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    uintptr_t offset = atomic_load(&env_offset);
+    uint64_t record =
+        offset ? hotspot_thread_record(session->jvm.hotspot, (uintptr_t)jni - offset) : 0;
+    return record > here && record - here < THAW_DEPTH_MAX ? record : 0;
+}
+
 static void tell_wait(jvmtiEnv *jvmti, JNIEnv *jni, jobject object, uint64_t duration,
-                      uint64_t always, uint32_t scale)
+                      uint64_t always, uint32_t scale, uint64_t record)
 {
     char *signature = NULL;
     jclass klass = (*jni)->GetObjectClass(jni, object);
@@ -217,7 +315,11 @@ static void tell_wait(jvmtiEnv *jvmti, JNIEnv *jni, jobject object, uint64_t dur
         }
         (*jni)->DeleteLocalRef(jni, klass);
     }
-    jdagent_event_lock(duration, always, scale, signature ? signature : "");
+    if (record) {
+        jdagent_event_lock_from(duration, always, scale, signature ? signature : "", record);
+    } else {
+        jdagent_event_lock(duration, always, scale, signature ? signature : "");
+    }
     if (signature) {
         (*jvmti)->Deallocate(jvmti, (unsigned char *)signature);
     }
@@ -240,7 +342,7 @@ static void JNICALL monitor_contended_entered(jvmtiEnv *jvmti, JNIEnv *jni, jthr
         uint64_t duration = end - (uint64_t)(uintptr_t)begin;
         if (probe_wait_passes(duration, always, atomic_fetch_add(&wait_number, 1)) &&
             probe_limit_passes(&waits, end, &scale)) {
-            tell_wait(jvmti, jni, object, duration, always, scale);
+            tell_wait(jvmti, jni, object, duration, always, scale, find_record(session, jni));
         }
         (void)(*jvmti)->SetThreadLocalStorage(jvmti, thread, NULL);
     }

@@ -19,6 +19,9 @@ void probes_callbacks(jvmtiEventCallbacks *callbacks);
  */
 void probes_enable(const struct session *session);
 
+/* Finds out what only a thread of the JVM's can, once the JVM is live. */
+void probes_begin(struct session *session, JNIEnv *jni);
+
 /* Asks for none any more, where the session's options had. Does nothing in phases that do not allow
  * it. */
 void probes_stop(const struct session *session);

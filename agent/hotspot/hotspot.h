@@ -220,4 +220,11 @@ bool hotspot_flag_is_on(const struct hotspot *hotspot, const char *name, bool ot
  */
 uint32_t hotspot_thread_id(const struct hotspot *hotspot, uint64_t java_thread);
 
+/*
+ * Where the frame record stands, frame pointer and return address, that leads to the innermost Java
+ * frame of a thread which is in the JVM or in native code: below that frame, by its frame anchor,
+ * where the anchor says the same as stands there. 0: it is not so. hotspot may be NULL.
+ */
+uint64_t hotspot_thread_record(const struct hotspot *hotspot, uint64_t java_thread);
+
 #endif

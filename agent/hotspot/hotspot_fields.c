@@ -90,6 +90,10 @@ static const struct {
     {FLAG_ADDRESS, "Flag", "_addr", ANY},
     {THREAD_OSTHREAD, "Thread", "_osthread", ANY},
     {THREAD_OSTHREAD, "JavaThread", "_osthread", ANY}, /* JDK 8 */
+    {THREAD_ANCHOR, "JavaThread", "_anchor", ANY},
+    {ANCHOR_SP, "JavaFrameAnchor", "_last_Java_sp", ANY},
+    {ANCHOR_PC, "JavaFrameAnchor", "_last_Java_pc", ANY},
+    {ANCHOR_FP, "JavaFrameAnchor", "_last_Java_fp", ANY},
     {OSTHREAD_ID, "OSThread", "_thread_id", INTEGER},
 };
 

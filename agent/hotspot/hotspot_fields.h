@@ -73,6 +73,10 @@ enum field {
     FLAG_NAME,
     FLAG_ADDRESS,
     THREAD_OSTHREAD,
+    THREAD_ANCHOR,
+    ANCHOR_SP,
+    ANCHOR_PC,
+    ANCHOR_FP,
     OSTHREAD_ID,
     FIELD_COUNT,
 };

@@ -125,7 +125,7 @@ static void catch_up_table(struct session *session, bool patient)
 static void with_jni(struct session *session, void (*tell)(struct session *, JNIEnv *))
 {
     JNIEnv *jni = NULL;
-    if ((session->journal || session->options.log) &&
+    if ((session->journal || session->options.log || session->options.lock_ns) &&
         (*jvm.vm)->GetEnv(jvm.vm, (void **)&jni, JNI_VERSION_1_6) == JNI_OK) {
         tell(session, jni);
     }
@@ -401,6 +401,7 @@ static int start_session(JavaVM *vm, const struct options *options, bool attache
     }
     probes_enable(session);
     if (attached) {
+        with_jni(session, probes_begin);
         with_jni(session, identity_begin);
         with_jni(session, jvm_log_begin);
     }

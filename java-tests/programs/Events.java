@@ -7,8 +7,8 @@ import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * A program of known events, for a number of seconds: "Events SECONDS alloc locks exceptions flood waits busy virtual
- * time", any of the words. It prints what really was: bytes by class, nanoseconds waited by thread, how many
+ * A program of known events, for a number of seconds: "Events SECONDS alloc locks virtual-locks exceptions flood waits busy
+ * virtual time", any of the words. It prints what really was: bytes by class, nanoseconds waited by thread, how many
  * exceptions, nanoseconds that threads which never sleep have waited for a processor, the processors' time.
  */
 public class Events {
@@ -69,25 +69,42 @@ public class Events {
     static final Object monitor = new Object() { @Override public String toString() { return "lock"; } };
     static long waited;
 
-    static void hold() {
+    /** A virtual thread lets others have its carrier, also while it holds the monitor. */
+    static void pass(boolean isVirtual, int milliseconds, long nanoseconds) {
+        if (isVirtual) {
+            pause(milliseconds);
+        } else {
+            spin(nanoseconds);
+        }
+    }
+
+    static void hold(boolean isVirtual) {
         while (!done) {
             synchronized (monitor) {
-                spin(4_000_000);
+                pass(isVirtual, 4, 4_000_000);
             }
             pause(1);
         }
     }
 
-    static void contend() {
+    static void contend(boolean isVirtual) {
         long sum = 0;
         while (!done) {
             long from = System.nanoTime();
             synchronized (monitor) {
                 sum += System.nanoTime() - from;
             }
-            spin(200_000);
+            pass(isVirtual, 1, 200_000);
         }
         tell("lock " + Thread.currentThread().getName() + " " + sum);
+    }
+
+    static void deep(int depth, Runnable body) {
+        if (depth == 0) {
+            body.run();
+        } else {
+            deep(depth - 1, body);
+        }
     }
 
     // ---- Exceptions.
@@ -243,9 +260,14 @@ public class Events {
             switch (args[i]) {
             case "alloc": start("allocator", Events::allocate); break;
             case "locks":
-                start("holder", Events::hold);
-                start("contender-1", Events::contend);
-                start("contender-2", Events::contend);
+                start("holder", () -> hold(false));
+                start("contender-1", () -> contend(false));
+                start("contender-2", () -> contend(false));
+                break;
+            case "virtual-locks":
+                startVirtual("virtual-holder", () -> hold(true));
+                startVirtual("virtual-contender-1", () -> deep(30, () -> contend(true)));
+                startVirtual("virtual-contender-2", () -> deep(30, () -> contend(true)));
                 break;
             case "exceptions": start("thrower", Events::thrower); break;
             case "flood": start("flooder", Events::flooder); break;

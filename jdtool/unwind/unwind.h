@@ -80,10 +80,12 @@ struct unwind_place {
     bool stub_section; /* behind the code, which is a method's; see unwind.c */
 };
 
-/* Whether callers are frozen further out: the place is in cont_returnBarrier, which thaws them. */
+/* Whether callers are frozen further out: the place is in cont_returnBarrier or cont_thaw, which
+ * thaw them. From JDK 24 on cont_thaw tells agents that a virtual thread has entered a monitor
+ * (JEP 491). */
 static inline bool unwind_place_hides(const struct unwind_place *place)
 {
-    return place->code && place->code->return_barrier;
+    return place->code && place->code->shape == FRAMES_CONTINUATION;
 }
 
 /* Fills the first part of *place, zeroed before, for an address. */
