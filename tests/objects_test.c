@@ -10,6 +10,7 @@
 #include "jdtool/objects/objects.h"
 #include "random.h"
 #include "scratch.h"
+#include "tests/objects_counts.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>

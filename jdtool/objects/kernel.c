@@ -346,13 +346,6 @@ bool kernel_symbol(struct object *kernel, uint64_t address, struct object_symbol
     return true;
 }
 
-uint64_t kernel_bytes(const struct objects *objects)
-{
-    return symbols_bytes(&objects->kallsyms.symbols) + symbols_bytes(&objects->vmlinux) +
-           objects->kallsyms.text.room + symbols_bytes(&objects->made.symbols) +
-           objects->made.names.room;
-}
-
 void kernel_free(struct objects *objects)
 {
     kallsyms_free(&objects->kallsyms);

@@ -17,11 +17,6 @@ bool object_open(struct object *object)
     return object_use(object) != NULL;
 }
 
-enum object_state object_state(const struct object *object)
-{
-    return object->state;
-}
-
 const char *object_why(const struct object *object)
 {
     static const char *const generic[OBJECT_STATES] = {

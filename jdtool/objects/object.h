@@ -138,7 +138,6 @@ void object_file_rest(struct object_file *file);
 /* The kernel's (kernel.c). */
 void kernel_open(struct object *object);
 bool kernel_symbol(struct object *object, uint64_t address, struct object_symbol *symbol);
-uint64_t kernel_bytes(const struct objects *objects);
 void kernel_free(struct objects *objects);
 
 #endif

@@ -429,23 +429,6 @@ void objects_let_go(struct objects *objects, struct object *object)
 
 /* ---- Telling ---- */
 
-void objects_count(const struct objects *objects, struct objects_counts *counts)
-{
-    *counts = (struct objects_counts){.opened = objects->opened,
-                                      .bytes = objects->bytes + kernel_bytes(objects)};
-    for (uint32_t i = 0; i < objects->count; i++) {
-        counts->files[objects->list[i]->state]++;
-        counts->lookups[objects->list[i]->state] += objects->list[i]->lookups;
-        counts->without_lines += objects->list[i]->dwarf_left_out > 0;
-        counts->slow += objects->list[i]->lines_given_up;
-        counts->without_frames += objects->list[i]->frames_refused;
-    }
-    if (objects->too_many) {
-        counts->files[OBJECT_TOO_MANY]++;
-        counts->lookups[OBJECT_TOO_MANY] += objects->too_many->lookups;
-    }
-}
-
 #define TOLD_MAX 8
 
 /* The most asked for of the bad ones that were not told yet. */

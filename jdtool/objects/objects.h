@@ -158,8 +158,6 @@ enum object_state {
     OBJECT_STATES,
 };
 
-enum object_state object_state(const struct object *object);
-
 /* In words, with what would help ("... record with --buildid-all ..."); "" for one that is sound.
  * Lives as long as the object. */
 const char *object_why(const struct object *object);
@@ -249,17 +247,6 @@ bool object_is_root(struct object *object, uint64_t address);
 void objects_rest(struct objects *objects);
 
 /* ---- What went wrong ---- */
-
-struct objects_counts {
-    uint64_t files[OBJECT_STATES];   /* objects in that state */
-    uint64_t lookups[OBJECT_STATES]; /* questions asked of them; SOUND: those answered by a file */
-    uint64_t opened;                 /* files opened, again included */
-    uint64_t without_lines;          /* files whose DWARF is too large (OBJECT_DWARF_MAX) */
-    uint64_t slow;                   /* files whose lines took longer than the patience */
-    uint64_t without_frames;         /* whose call-frame information is refused (cfi_check.h) */
-    uint64_t bytes;                  /* that tables take now */
-};
-void objects_count(const struct objects *objects, struct objects_counts *counts);
 
 /*
  * Tells the user, once per file and most asked for first, which files could not be used and what

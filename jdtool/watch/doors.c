@@ -50,17 +50,6 @@ static const char *file_of(const char *name, char file[64])
     return file;
 }
 
-void doors_path(const char *name, char path[PATH_MAX])
-{
-    char directory[PATH_MAX];
-    char file[64];
-    path[0] = '\0';
-    if (*runtime_dir_path(directory) &&
-        snprintf(path, PATH_MAX, "%s/%s", directory, file_of(name, file)) >= PATH_MAX) {
-        path[0] = '\0';
-    }
-}
-
 /* By the descriptor: the directory is the one that was checked, and its path may be of any length.
  */
 static struct sockaddr_un address_in(int directory, const char *name)

@@ -36,9 +36,6 @@ unsigned doors_port(const struct doors *doors);
 size_t doors_descriptors(const struct doors *doors, struct pollfd *descriptors);
 void doors_turn(struct doors *doors);
 
-/* Where the socket of the watch of that name is; "": nowhere. */
-void doors_path(const char *name, char path[PATH_MAX]);
-
 /* Prints what the watch of that name answers. 0 or a negative errno after a message. */
 int doors_ask(const char *name);
 

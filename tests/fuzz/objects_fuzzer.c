@@ -11,6 +11,7 @@
 #include "jdtool/objects/objects.h"
 #include "jdtool/objects/symbols.h"
 #include "tests/fuzz/silent.h"
+#include "tests/objects_counts.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
  * and of the kernel are named alike, which are not, and what it cost. A frame that neither can name
  * is alike, too.
  */
-#include "jdtool/objects/objects.h"
+#include "tests/objects_counts.h"
 
 #include <elf.h>
 #include <inttypes.h>
