@@ -42,6 +42,27 @@ static unsigned java_at(char *const *arguments, unsigned count)
     return i < count && strcmp(last_part(arguments[i]), "java") == 0 ? i : count;
 }
 
+/*
+ * The JVM itself writes a CDS archive or an AOT cache: HotSpot then ends at a native agent, or,
+ * with AOTMode=create, does not load it ("CDS dumping does not support native JVMTI agent",
+ * JvmtiAgent::load). Such a word behind the main class is the program's, and is taken for one of
+ * these.
+ */
+static bool writes_archive(char *const *arguments)
+{
+    static const char *const words[] = {"-Xshare:dump",
+                                        "-XX:ArchiveClassesAtExit=", "-XX:+AutoCreateSharedArchive",
+                                        "-XX:AOTMode=create"};
+    for (; *arguments; arguments++) {
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+            if (strncmp(*arguments, words[i], strlen(words[i])) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static int add_to_arguments(struct command *command, char *const *arguments, unsigned count,
                             unsigned java)
 {
@@ -110,6 +131,11 @@ static int add_agent(struct command *command, char *const *arguments, const char
         count++;
     }
     unsigned java = java_at(arguments, count);
+    if (java < count && writes_archive(arguments + java)) {
+        info_message("HotSpot loads no agent into a JVM that writes a CDS archive or an AOT cache: "
+                     "generated code will have no names");
+        return add_to_arguments(command, arguments, count, count);
+    }
     return java < count ? add_to_arguments(command, arguments, count, java)
                         : add_to_environment(command, arguments, count);
 }

@@ -23,8 +23,9 @@ int command_check(char *const *arguments);
 
 /*
  * Starts it, held back. The agent with these options goes to a java command as arguments, to any
- * other through JAVA_TOOL_OPTIONS, which all JVMs it starts take up. `frame_pointers`: these JVMs
- * are to keep them. 0 or a negative errno after a message.
+ * other through JAVA_TOOL_OPTIONS, which all JVMs it starts take up; a java that writes a CDS
+ * archive or an AOT cache runs without it, after a message. `frame_pointers`: these JVMs are to
+ * keep them. 0 or a negative errno after a message.
  */
 int command_start(struct command *command, char *const *arguments, const char *agent,
                   const char *agent_options, bool frame_pointers);

@@ -36,6 +36,14 @@ says "argument: $agent/p"
 run 0 "$JDPERF" record --sampler perf -o p -- env A=B C=D java Main
 says "argument: $agent/p"
 
+# HotSpot ends at a native agent where it writes a CDS archive, and ignores it with AOTMode=create.
+for writes in -Xshare:dump -XX:ArchiveClassesAtExit=a.jsa -XX:+AutoCreateSharedArchive -XX:AOTMode=create; do
+    run 0 "$JDPERF" record --sampler perf -o p -- java "$writes" Main
+    says_not 'argument: -agentpath'
+    says "argument: $writes"
+    says 'HotSpot loads no agent into a JVM that writes a CDS archive or an AOT cache'
+done
+
 # Anything else: through the environment, behind the user's own.
 run 0 "$JDPERF" record --sampler perf -o p -- mvn
 says 'argument: from-mvn'
