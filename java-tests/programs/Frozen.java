@@ -4,6 +4,7 @@ import java.io.RandomAccessFile;
 import java.io.UncheckedIOException;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
 
 /**
@@ -18,7 +19,7 @@ public final class Frozen {
     }
 
     static volatile long sink;
-    static volatile boolean told;
+    static final AtomicBoolean told = new AtomicBoolean();
     static volatile byte[] garbage;
     static Step first, second;
     static FileInputStream pipe; // null: none
@@ -65,8 +66,7 @@ public final class Frozen {
 
     static long burn(long x) {
         long sum = x;
-        if (!told) {
-            told = true;
+        if (!told.get() && told.compareAndSet(false, true)) {
             new Throwable().printStackTrace(System.out);
         }
         for (int i = 0; i < 20; i++) {
