@@ -555,40 +555,37 @@ TEST(a_walk_is_refuted_only_where_it_went_wrong)
     free(file.records);
 }
 
+/* A thread is at CODE in a method and at CODE + 256 in a stub, both called from outside. */
+static void run_with_stub(void **state, const char *method, const char *stub, uint64_t inner,
+                          uint64_t outer)
+{
+    struct perf_file file = recording();
+    struct dump_builder dump = dump_start();
+    dump_load(&dump, 1000100, CODE, 16, 1, method);
+    dump_load(&dump, 1000100, CODE + 256, 64, 2, stub);
+    write_dump(state, &dump, "jit-4242.dump");
+    put_mmap2(&file, PID, 0, 0x7f0000100000, 0x1000, "/no/libc.so.6");
+    put_marker(&file, state);
+    uint64_t chain[] = {PERF_CONTEXT_USER, inner, outer, 0x7f0000100010};
+    put_sample(&file, PID, 1000200, chain, 4);
+    assert_int_equal(run(state, &file), 0);
+    free(file.records);
+}
+
 /* A virtual thread's stack goes on where its frozen frames are thawed: it is whole as far as it was
  * there. */
 TEST(a_stack_behind_a_return_barrier_is_frozen)
 {
-    struct perf_file file = recording();
-    struct dump_builder dump = dump_start();
-    dump_load(&dump, 1000100, CODE, 16, 1, "a.A.m()");
-    dump_load(&dump, 1000100, CODE + 256, 64, 2, "Stub Generator cont_returnBarrier_stub");
-    write_dump(state, &dump, "jit-4242.dump");
-    put_mmap2(&file, PID, 0, 0x7f0000100000, 0x1000, "/no/libc.so.6");
-    put_marker(&file, state);
-    uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1, CODE + 256, 0x7f0000100010};
-    put_sample(&file, PID, 1000200, chain, 4);
-    assert_int_equal(run(state, &file), 0);
+    run_with_stub(state, "a.A.m()", "Stub Generator cont_returnBarrier_stub", CODE + 1, CODE + 256);
     assert_non_null(strstr(text.text, "1000200 end 7 c:a.A.m():0 s:Stub"));
-    free(file.records);
 }
 
 /* The same while they are thawed, of which the JVM tells agents: none of them was called from
  * there. */
 TEST(a_stack_in_a_thaw_is_frozen)
 {
-    struct perf_file file = recording();
-    struct dump_builder dump = dump_start();
-    dump_load(&dump, 1000100, CODE, 16, 1, "a.A.run()");
-    dump_load(&dump, 1000100, CODE + 256, 64, 2, "cont_thaw");
-    write_dump(state, &dump, "jit-4242.dump");
-    put_mmap2(&file, PID, 0, 0x7f0000100000, 0x1000, "/no/libc.so.6");
-    put_marker(&file, state);
-    uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 257, CODE + 9, 0x7f0000100010};
-    put_sample(&file, PID, 1000200, chain, 4);
-    assert_int_equal(run(state, &file), 0);
+    run_with_stub(state, "a.A.run()", "cont_thaw", CODE + 257, CODE + 9);
     assert_non_null(strstr(text.text, "1000200 end 7 s:cont_thaw:0 c:a.A.run():0"));
-    free(file.records);
 }
 
 /* What is behind the valid part of a copy does not wait with it. */
