@@ -315,6 +315,49 @@ TEST(test_limits_of_names_and_roots)
     }
 }
 
+/* A frame that says no more than Interpreter is none that has a name, where the stack could tell
+ * its method: frame pointers never do. */
+TEST(test_interpreted_frames_without_a_method_are_judged)
+{
+    static const struct {
+        uint32_t stubs; /* of 200 */
+        bool copies;
+        const char *verdict, *reason, *says;
+    } cases[] = {
+        {2, true, "good", "\"\"", "\"interpreted_frames\": 2,"},
+        {3, true, "fair", "\"1.5 % of the frames in generated code are Interpreter, without a",
+         "max="},
+        {10, true, "fair", "\"5.0 % of the frames", "methods=on"},
+        {11, true, "bad", "\"5.5 % of the frames", "methods=on"},
+        {10, false, "good", "\"\"", "frame pointers do not tell their methods"},
+        {109, false, "fair", "\"54.5 % of the frames", "\"interpreted_frames_named\": 0,"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char verdict[64];
+        struct perf_file file = begin_recording(state);
+        struct dump_builder dump = dump_start();
+        dump_load(&dump, 1000100, CODE, 16, 1, "a.A.m()");
+        dump_load(&dump, 1000100, CODE + 64, 16, 2, "Interpreter");
+        write_dump(state, &dump, "jit-4242.dump");
+        if (cases[i].copies) {
+            file.attrs[0].sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+        }
+        for (uint32_t k = 0; k < 200; k++) {
+            const uint64_t words[] = {
+                CODE,        (uint64_t)PID << 32 | PID, 1000200,
+                3,           PERF_CONTEXT_USER,         k < cases[i].stubs ? CODE + 64 : CODE,
+                LIBC + 0x10, PERF_SAMPLE_REGS_ABI_NONE, 0 /* bytes of the stack */};
+            perf_file_record(&file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, words,
+                             sizeof words - (cases[i].copies ? 0 : 2 * sizeof words[0]));
+        }
+        const char *card = card_of(state, &file, NULL);
+        snprintf(verdict, sizeof verdict, "\"verdict\": \"%s\",", cases[i].verdict);
+        assert_says(card, verdict);
+        assert_says(card, cases[i].reason);
+        assert_says(card, cases[i].says);
+    }
+}
+
 /* So many samples of one of two events, whose stacks reach their root or do not. */
 static void put_event(struct perf_file *file, uint64_t id, uint32_t count, bool rooted)
 {

@@ -263,6 +263,8 @@ const struct resolved_code *code_blobs_code(struct blob_context *context, struct
         .address = stay->address,
         .size = stay->size,
         .from = jvm_dump_recording_time(dump, stay->from),
+        .is_interpreter =
+            code_frames_facts(dump->frames, stay->blob, NULL)->shape == FRAMES_INTERPRETER,
         .symbol = code_index_blob(dump->about.index, stay->blob)->name,
         .method = kept->method,
         .module = dump->about.module,

@@ -92,8 +92,9 @@ struct resolved_code {
     uint64_t size;
     /* In the JVM's module: unique, also after reuse. It is `address` for what was first there. */
     uint64_t module_address;
-    uint64_t from;      /* when it came, on the recording's clock */
-    const char *symbol; /* the name as the dump has it, with a tier where the agent wrote one */
+    uint64_t from;       /* when it came, on the recording's clock */
+    bool is_interpreter; /* HotSpot's, with all its codelets */
+    const char *symbol;  /* the name as the dump has it, with a tier where the agent wrote one */
     const struct resolved_method *method;
     const struct module *module;
     struct code_index *index;

@@ -125,7 +125,8 @@ static void count_frame(struct scorecard_frames *frames, const struct location *
     }
     bool generated = is_generated(location);
     bool unnamed = generated && frame->unnamed != UNNAMED_NOT;
-    bool interpreted = generated && !unnamed && frame->kind == RESOLVED_INTERPRETED;
+    bool interpreted =
+        frame->kind == RESOLVED_INTERPRETED || (location->code && location->code->is_interpreter);
     bool named = interpreted && is_named_interpreted(frame);
     frames->all = (uint16_t)(frames->all + times);
     frames->generated = (uint16_t)(frames->generated + (generated ? times : 0));
@@ -215,6 +216,7 @@ static int count_frames(struct scorecard *scorecard, struct scorecard_tally *tal
     tally->interpreted_stubs += frames->stubs;
     event->frames += frames->generated;
     event->frames_named += frames->generated - frames->unnamed;
+    event->interpreted_stubs += frames->stubs;
     if (frames->unnamed) {
         count_unnamed(tally, sample);
     }
@@ -554,6 +556,28 @@ static void judge_names(const struct scorecard *card, struct judgement *judgemen
                text);
 }
 
+static double lacks_methods(const struct scorecard_event *event)
+{
+    return share(event->interpreted_stubs, event->frames);
+}
+
+/* Frame pointers never tell what the interpreter runs: who asks for them gets no bad profile. */
+static void judge_interpreted(const struct scorecard *card, struct judgement *judgement)
+{
+    char text[160];
+    double nameless = share(card->jvms.interpreted_stubs, card->jvms.frames);
+    const struct recorded_event *worst = worst_of(card, lacks_methods, &nameless);
+    bool can_be_named = card->recording->unwound;
+    snprintf(text, sizeof text,
+             "%.1f %% of the frames in generated code%s%s are Interpreter, without a method",
+             100 * nameless, worst ? " of " : "", worst ? worst->name : "");
+    add_reason(judgement,
+               nameless > SCORECARD_UNNAMED_LIMIT ? can_be_named ? VERDICT_BAD : VERDICT_FAIR
+               : nameless > SCORECARD_UNNAMED_GOOD && can_be_named ? VERDICT_FAIR
+                                                                   : VERDICT_GOOD,
+               text);
+}
+
 static void judge_roots(const struct scorecard *card, struct judgement *judgement)
 {
     char text[160];
@@ -601,6 +625,7 @@ void scorecard_judge(const struct scorecard *card, struct judgement *judgement)
     }
     if (has_code) {
         judge_names(card, judgement);
+        judge_interpreted(card, judgement);
         judge_roots(card, judgement);
     }
     if (of_time != VERDICT_EMPTY) {

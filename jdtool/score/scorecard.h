@@ -18,7 +18,9 @@
  *     events                 samples, weight, frames and stacks of each event
  *     warnings               what is wrong and the remedy, each a sentence
  *
- * and the counts these are made of.
+ * and the counts these are made of. Interpreted frames that say only "Interpreter" are those of
+ * interpreted_frames that interpreted_frames_named lacks. They count like frames without a name
+ * where stacks are unwound here; frame pointers cannot tell their methods, and are fair at worst.
  */
 #ifndef JD_TOOL_SCORECARD_H
 #define JD_TOOL_SCORECARD_H

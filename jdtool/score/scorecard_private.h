@@ -70,7 +70,7 @@ struct scorecard {
     struct scorecard_event {
         uint64_t samples, weight;
         uint64_t left_out; /* by a limit on how many are told */
-        uint64_t frames, frames_named;
+        uint64_t frames, frames_named, interpreted_stubs;
         uint64_t stacks, stacks_rooted, stacks_frozen;
     } * events;
 

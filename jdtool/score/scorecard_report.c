@@ -188,12 +188,14 @@ static void warn_of_limits(const struct scorecard *card, const struct warnings *
 static void warn_of_losses(const struct scorecard *card, const struct warnings *to)
 {
     const struct recording_counts *counts = &card->recording->counts;
-    if (card->recording->unwound && card->jvms.interpreted_stubs > card->jvms.frames / 100) {
-        warn(to,
-             "%" PRIu64
-             " interpreted frames have no other name than Interpreter: they ran before the agent "
-             "had told of their methods, or it runs without methods=on",
-             card->jvms.interpreted_stubs);
+    if (card->jvms.interpreted_stubs > card->jvms.frames / 100) {
+        warn(to, "%" PRIu64 " interpreted frames have no other name than Interpreter: %s",
+             card->jvms.interpreted_stubs,
+             card->recording->unwound
+                 ? "they ran before the agent had told of their methods, it could not write all "
+                   "(a full disk, max=), or it runs without methods=on"
+                 : "frame pointers do not tell their methods; record copied stacks "
+                   "(--call-graph dwarf and methods=on; jdperf: --stacks copy)");
     }
     if (counts->malformed) {
         warn(to,
@@ -382,7 +384,6 @@ static void put_unwound(FILE *out, const struct scorecard *card)
                 card->jvms.ends[stack_ends[i].end]);
     }
     fprintf(out, ", \"above_frozen_frames\": %" PRIu64 "},\n", card->jvms.ends[STACK_FROZEN]);
-    put_count(out, "interpreted_frames", card->jvms.interpreted + card->jvms.interpreted_stubs);
 }
 
 static void put_frames(FILE *out, const struct scorecard *card)
@@ -394,6 +395,7 @@ static void put_frames(FILE *out, const struct scorecard *card)
     put_count(out, "frames_in_generated_code", card->jvms.frames);
     put_count(out, "frames_in_generated_code_named", card->jvms.frames_named);
     put_count(out, "interpreted_frames_named", card->jvms.interpreted);
+    put_count(out, "interpreted_frames", card->jvms.interpreted + card->jvms.interpreted_stubs);
     fprintf(out,
             "  \"threads\": {\"samples\": %" PRIu64 ", \"virtual\": %" PRIu64
             ", \"labelled\": %" PRIu64 ", \"unknown\": %" PRIu64 "},\n",
@@ -607,6 +609,9 @@ static void print(FILE *out, const struct scorecard *card, const struct judgemen
             card->samples, card->jvms.samples, card->jvms.generated);
     fprintf(out, "  frames in generated code  %10" PRIu64 "\n", card->jvms.frames);
     print_line(out, "with a name", card->jvms.frames_named, card->jvms.frames);
+    if (card->jvms.interpreted_stubs) {
+        print_line(out, "  only Interpreter", card->jvms.interpreted_stubs, card->jvms.frames);
+    }
     for (int i = UNNAMED_NOT + 1; i < UNNAMED_REASONS; i++) {
         if (card->jvms.unnamed[i]) {
             print_line(out, reasons[i].text, card->jvms.unnamed[i], card->jvms.frames);
