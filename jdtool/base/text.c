@@ -206,6 +206,42 @@ bool text_weight(uint64_t weight, const char *unit, char *text)
 
 /* ---- Words ---- */
 
+char *path_list_next(char **rest)
+{
+    char *path = *rest;
+    char *to = path;
+    if (!path) {
+        return NULL;
+    }
+    for (char *at = path; *at && *at != ':'; *rest = ++at) {
+        at += at[0] == '\\' && at[1] == ':';
+        *to++ = *at;
+    }
+    *rest = **rest ? *rest + 1 : NULL;
+    *to = '\0';
+    return path;
+}
+
+char *path_list_with(const char *list, const char *directory, const char *name)
+{
+    char *all = malloc((list ? strlen(list) + 1 : 0) + 2 * strlen(directory) + strlen(name) + 2);
+    char *to = all;
+    if (!all) {
+        return NULL;
+    }
+    if (list) {
+        to = stpcpy(stpcpy(to, list), ":");
+    }
+    for (const char *at = directory; *at; at++) {
+        if (*at == ':') {
+            *to++ = '\\';
+        }
+        *to++ = *at;
+    }
+    stpcpy(stpcpy(to, "/"), name);
+    return all;
+}
+
 void words_add(struct words *words, const char *format, const char *text)
 {
     const char *mark = strstr(format, "%s");

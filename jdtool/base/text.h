@@ -56,6 +56,15 @@ bool text_weight(uint64_t weight, const char *unit, char *text);
 const char *text_machine(uint32_t elf_mach);
 const char *text_record_id(uint32_t id);
 
+/* ---- Lists of paths ---- */
+
+/* As strsep cuts "A:B:C", in place; "\\:" is a colon in a path. */
+char *path_list_next(char **rest);
+
+/* The list, NULL is an empty one, and "DIRECTORY/NAME" behind it; the caller frees. NULL: no
+ * memory. */
+char *path_list_with(const char *list, const char *directory, const char *name);
+
 /* ---- Words ---- */
 
 /* The words of a command line, as they come together. */

@@ -203,7 +203,7 @@ void rights_read(struct rights *rights, const char *path)
 void rights_read_list(struct rights *rights, const char *paths)
 {
     char *copy = paths ? strdup(paths) : NULL;
-    for (char *rest = copy, *path; (path = strsep(&rest, ":"));) {
+    for (char *rest = copy, *path; (path = path_list_next(&rest));) {
         rights_read(rights, path);
     }
     free(copy);

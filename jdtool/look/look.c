@@ -1,6 +1,7 @@
 #include "jdtool/look/look.h"
 
 #include "jdtool/base/message.h"
+#include "jdtool/base/text.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -11,27 +12,31 @@
 
 /* ---- The command line ---- */
 
-/* "A:B:C", each a directory. */
-static int check_directories(const char *list)
+/* "A:B:C", each a directory; kept absolute, since perf runs in another one. */
+static int take_source_path(const struct verb *verb, void *context, const char *list)
 {
+    struct look *look = context;
     char *copy = strdup(list);
     struct stat status;
-    int result = STATUS_DONE;
-    for (char *rest = copy, *path; copy && !result && (path = strsep(&rest, ":"));) {
-        if (stat(*path ? path : ".", &status) != 0 || !S_ISDIR(status.st_mode)) {
+    int result = copy ? STATUS_DONE : STATUS_FAILED;
+    (void)verb;
+    free(look->source_path);
+    look->source_path = NULL;
+    for (char *rest = copy, *path; !result && (path = path_list_next(&rest));) {
+        char *absolute = realpath(*path ? path : ".", NULL);
+        if (!absolute || stat(absolute, &status) != 0 || !S_ISDIR(status.st_mode)) {
             error_message("no directory %s (--source-path)", path);
             result = STATUS_USAGE;
+        } else {
+            char *before = look->source_path;
+            look->source_path = path_list_with(before, absolute, ".");
+            result = look->source_path ? STATUS_DONE : STATUS_FAILED;
+            free(before);
         }
+        free(absolute);
     }
     free(copy);
     return result;
-}
-
-static int take_source_path(const struct verb *verb, void *context, const char *list)
-{
-    (void)verb;
-    ((struct look *)context)->source_path = list;
-    return check_directories(list);
 }
 
 const struct verb_option look_source_path[] = {OPTION_TAKE("source-path", 0, take_source_path),
@@ -71,6 +76,8 @@ int look_parse(struct look *look, const struct verb *verb, int argc, char **argv
 
 void look_free(struct look *look)
 {
+    free(look->source_path);
+    look->source_path = NULL;
     words_free(&look->arguments);
     opened_profile_close(&look->profile);
 }
@@ -145,23 +152,13 @@ int look_open_only(struct look *look)
 
 static void add_sources(struct look *look)
 {
-    const char *path = look->profile.path;
-    bool has = opened_profile_has(&look->profile, "src");
-    if (look->source_path) {
+    if (opened_profile_has(&look->profile, "src")) {
+        char *both = path_list_with(look->source_path, look->profile.path, "src");
+        look_add(look, "--source-path=%s", both ? both : "");
+        look->arguments.failed |= !both;
+        free(both);
+    } else if (look->source_path) {
         look_add(look, "--source-path=%s", look->source_path);
-    }
-    if (has && look->source_path) {
-        /* One list: the user's first. */
-        char **last = &look->arguments.list[look->arguments.count - 1];
-        char *both = NULL;
-        if (asprintf(&both, "%s:%s/src", *last, path) < 0) {
-            look->arguments.failed = true;
-        } else {
-            free(*last);
-            *last = both;
-        }
-    } else if (has) {
-        look_add(look, "--source-path=%s/src", path);
     }
 }
 

@@ -44,9 +44,10 @@ extern const struct verb_option look_source_path[];
 struct look {
     const struct verb *verb;
     struct opened_profile profile;
-    const char *output, *title, *source_path; /* NULL: not given */
-    bool flag;                                /* the verb's own */
-    char **words;                             /* of the command line that are no options */
+    const char *output, *title; /* NULL: not given */
+    char *source_path;          /* the same */
+    bool flag;                  /* the verb's own */
+    char **words;               /* of the command line that are no options */
     int word_count;
     char **more; /* behind "--" */
     int more_count;

@@ -81,7 +81,7 @@ static int make_scratch(struct perf_view *view)
 void perf_view_allow(struct perf_view *view, const char *paths)
 {
     char *copy = paths ? strdup(paths) : NULL;
-    for (char *rest = copy, *path; (path = strsep(&rest, ":"));) {
+    for (char *rest = copy, *path; (path = path_list_next(&rest));) {
         confined_allow_path(&view->confined, *path ? path : ".");
     }
     free(copy);

@@ -400,17 +400,11 @@ static void fetch_all(struct sources *sources, const char *path)
 
 static char *source_places(const struct choice *choice)
 {
-    char *places = NULL;
-    bool has = opened_profile_has(choice->view.profile, "src");
-    int n = asprintf(&places, "%s%s", choice->source_path ? choice->source_path : "",
-                     choice->source_path && has ? ":" : "");
-    if (n >= 0 && has) {
-        char *both = NULL;
-        n = asprintf(&both, "%s/proc/self/fd/%d/src", places, choice->view.held);
-        free(places);
-        places = n < 0 ? NULL : both;
-    }
-    return n < 0 ? NULL : places;
+    char held[32];
+    snprintf(held, sizeof held, "/proc/self/fd/%d", choice->view.held);
+    return opened_profile_has(choice->view.profile, "src")
+               ? path_list_with(choice->source_path, held, "src")
+               : strdup(choice->source_path ? choice->source_path : "");
 }
 
 /* In a process that may do what perf may. */

@@ -48,8 +48,10 @@ int naming_start(struct naming *naming, const struct naming_options *options)
     words_add(&words, "-o", NULL);
     words_add(&words, "%s/perf.jit.data", profile);
     words_add(&words, "--compress", NULL);
-    words_add(&words, "--source-path", NULL);
-    words_add(&words, "%s/src", profile);
+    char *sources = path_list_with(NULL, profile, "src");
+    words_add(&words, "--source-path=%s", sources ? sources : "");
+    words.failed |= !sources;
+    free(sources);
     words_add(&words, "--buildid-dir", NULL);
     words_add(&words, "%s/buildid", profile);
     words_add(&words, "--scorecard", NULL);

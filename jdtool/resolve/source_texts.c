@@ -2,6 +2,7 @@
 
 #include "jdtool/base/message.h"
 #include "jdtool/base/others_file.h"
+#include "jdtool/base/text.h"
 #include "jdtool/base/zip_file.h"
 
 #include <dirent.h>
@@ -39,7 +40,7 @@ static int add_given(struct source_path *path, const char *directories)
     char *copy = strdup(directories);
     int err = copy ? 0 : -ENOMEM;
     char *rest = copy;
-    for (char *given; !err && (given = strsep(&rest, ":"));) {
+    for (char *given; !err && (given = path_list_next(&rest));) {
         if (!*given) {
             continue;
         }
@@ -155,7 +156,7 @@ static int add_archives(struct source_texts *texts, const char *path)
     char *copy = strdup(path);
     char *rest = copy;
     int err = copy ? 0 : -ENOMEM;
-    for (char *given; !err && (given = strsep(&rest, ":"));) {
+    for (char *given; !err && (given = path_list_next(&rest));) {
         struct stat status;
         if (stat(given, &status) == 0 && S_ISREG(status.st_mode)) {
             err = add_archive(texts, given);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# An installed jdperf finds its parts, also through a symbolic link.
+# An installed jdperf finds its parts, also through a symbolic link. Blanks and colons in paths change nothing.
 # shellcheck source=tests/shell/lib.sh
 . "$(dirname "$0")/lib.sh"
 command -v cmake >/dev/null || skip "cmake is not installed"
@@ -21,18 +21,18 @@ ln -s "$WORK/a b/usr/bin/jdperf" jdperf
 for jdperf in "$WORK/a b/usr/bin/jdperf" ./jdperf; do
     run 0 "$jdperf" --version
     says "jdperf $version"
-    run 0 "$jdperf" record -o 'a profile' -- java -cp classes Market 3
+    run 0 "$jdperf" record -o 'a profile 12:30' -- java -cp classes Market 3
     says 'with a name'
-    run 0 "$jdperf" report 'a profile' --limit 0
+    run 0 "$jdperf" report 'a profile 12:30' --limit 0
     says 'Market.takeOrders()'
 done
-run 0 ./jdperf annotate 'a profile' takeOrders --whole --source-path "$SOURCE/scripts/sample"
+run 0 ./jdperf annotate 'a profile 12:30' takeOrders --whole --source-path "$SOURCE/scripts/sample"
 says 'List<Order> orders = new ArrayList<>();'
-run 0 ./jdperf flame 'a profile'
-run 0 ./jdperf bundle 'a profile' -o 'a bundle.tar'
+run 0 ./jdperf flame 'a profile 12:30'
+run 0 ./jdperf bundle 'a profile 12:30' -o 'a bundle.tar'
 # Through the environment the path has a blank in it, too.
-run 0 ./jdperf record -o 'a profile' -- sh -c 'java -cp classes Market 2'
-run 0 ./jdperf report 'a profile' --limit 0
+run 0 ./jdperf record -o 'a profile 12:30' -- sh -c 'java -cp classes Market 2'
+run 0 ./jdperf report 'a profile 12:30' --limit 0
 says 'Market.takeOrders()'
 
 rm "a b/usr/bin/jdtool"
