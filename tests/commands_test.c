@@ -11,7 +11,6 @@
 #include "scratch.h"
 #include "writer/message.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <jvmti.h>
 #include <pthread.h>

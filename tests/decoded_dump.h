@@ -9,7 +9,6 @@
 #include "scratch.h"
 
 #include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <sys/uio.h>
 #include <unistd.h>
 

@@ -9,13 +9,10 @@
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
 #include <getopt.h>
-#include <inttypes.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -8,7 +8,6 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <stdio.h>
 
 static struct jitdump_reader *open_dump(const struct dump_builder *dump)
 {

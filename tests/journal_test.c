@@ -10,7 +10,6 @@
 #include "random.h"
 #include "sanitized.h"
 #include "scratch.h"
-#include "writer/disk_room.h"
 #include "writer/process.h"
 #include "writer/stamp.h"
 

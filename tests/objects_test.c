@@ -29,7 +29,6 @@
 #include <sys/socket.h>
 #include <sys/sysmacros.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
 
 #if defined __aarch64__
 #define MACHINE EM_AARCH64

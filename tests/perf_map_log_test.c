@@ -6,7 +6,6 @@
 #include "random.h"
 #include "scratch.h"
 #include "test.h"
-#include "writer/disk_room.h"
 #include "writer/message.h"
 #include "writer/sinks/perf_map_log.h"
 #include "writer/stamp.h"

@@ -7,7 +7,6 @@
 #include "jdtool/objects/elf_file.h"
 #include "jdtool/pipeline/replay.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,6 @@
 #include "jdtool/inspect/verify.h"
 #include "jdtool/jitdump/code_index.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <gelf.h>
 #include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -6,7 +6,6 @@
 #include "writer/occupancy/timeline.h"
 #include "writer/pool.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { SESSION_START = 1000, SPACE = 96, BASE = 0x7000 };

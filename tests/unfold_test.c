@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* Unfolds, and compares with what a perf map would say, offsets for addresses. */
 static void assert_map(const struct code *code, struct unfold_style style, const char *expected)

@@ -13,7 +13,6 @@
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/utsname.h>
 #include <ucontext.h>
 #include <unistd.h>

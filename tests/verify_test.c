@@ -5,8 +5,6 @@
 #include "format/samply.h"
 #include "jdtool/inspect/verify.h"
 
-#include <stdio.h>
-
 struct findings {
     uint32_t count[RULE_COUNT];
     uint32_t total;

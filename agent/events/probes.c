@@ -7,7 +7,6 @@
  */
 #include "agent/events/probes.h"
 
-#include "agent/events/events.h"
 #include "agent/methods/method_fetch.h"
 #include "format/event_probe.h"
 #include "writer/message.h"

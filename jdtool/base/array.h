@@ -45,6 +45,27 @@ static inline int array_reach(void *array_pointer, uint32_t index, uint32_t *roo
     return 0;
 }
 
+/* Both of them for an array that is a pointer of its elements' type. */
+#define ARRAY_RESERVE(list, count, room)                                                           \
+    array_reserve(&(list), (count), &(room), sizeof(__typeof__(*(list))))
+#define ARRAY_REACH(list, index, room)                                                             \
+    array_reach(&(list), (index), &(room), sizeof(__typeof__(*(list))))
+
+/* For functions that compare: which of two values comes first. Of several keys the first one that
+ * differs counts: ORDER(a->event, b->event) ?: ORDER(a->at, b->at). */
+#define ORDER(a, b) (((a) > (b)) - ((a) < (b)))
+
+/* For qsort and bsearch, of numbers. */
+static inline int compare_u32(const void *a, const void *b)
+{
+    return ORDER(*(const uint32_t *)a, *(const uint32_t *)b);
+}
+
+static inline int compare_u64(const void *a, const void *b)
+{
+    return ORDER(*(const uint64_t *)a, *(const uint64_t *)b);
+}
+
 /* The numbers below `count` as `compare` sorts them, which is given pointers to two of them. The
  * caller frees. NULL: no memory. */
 static inline uint32_t *array_sorted(uint32_t count,

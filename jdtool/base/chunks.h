@@ -37,7 +37,7 @@ static inline void *chunks_add(struct chunks *chunks)
         return NULL;
     }
     if (chunks->count == chunks->list_count * (uint64_t)CHUNK_ELEMENTS) {
-        if (array_reserve(&chunks->list, chunks->list_count, &chunks->list_room, sizeof(void *))) {
+        if (ARRAY_RESERVE(chunks->list, chunks->list_count, chunks->list_room)) {
             return NULL;
         }
         void *chunk = calloc(CHUNK_ELEMENTS, chunks->element);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <unistd.h>
 
 /* Closes it, where it is one. */
@@ -26,6 +27,24 @@ static inline int descriptor_write(int fd, const void *bytes, size_t size)
         size -= n > 0 ? (size_t)n : 0;
     }
     return 0;
+}
+
+/* Reads [offset, offset + size) of a file into `to`, fewer bytes where the file ends: how many, or
+ * a negative errno. */
+static inline ssize_t descriptor_read_at(int fd, void *to, size_t size, uint64_t offset)
+{
+    size_t have = 0;
+    while (have < size) {
+        ssize_t n = pread(fd, (char *)to + have, size - have, (off_t)(offset + have));
+        if (n < 0 && errno != EINTR) {
+            return -errno;
+        }
+        if (n == 0) {
+            break;
+        }
+        have += n > 0 ? (size_t)n : 0;
+    }
+    return (ssize_t)have;
 }
 
 #endif

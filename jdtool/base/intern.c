@@ -156,8 +156,7 @@ uint32_t string_table_add(struct string_table *table, const char *text)
     if (kept && number < table->count) {
         return number;
     }
-    if (!kept || number > table->count ||
-        array_reserve(&table->list, number, &table->room, sizeof kept)) {
+    if (!kept || number > table->count || ARRAY_RESERVE(table->list, number, table->room)) {
         table->error = -ENOMEM;
         return 0;
     }

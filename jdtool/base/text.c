@@ -246,7 +246,7 @@ void words_add(struct words *words, const char *format, const char *text)
 {
     const char *mark = strstr(format, "%s");
     char *word = NULL;
-    if (array_reserve(&words->list, words->count + 1, &words->room, sizeof *words->list) ||
+    if (ARRAY_RESERVE(words->list, words->count + 1, words->room) ||
         (mark ? asprintf(&word, "%.*s%s%s", (int)(mark - format), format, text, mark + 2)
               : asprintf(&word, "%s", format)) < 0) {
         words->failed = true;

@@ -53,19 +53,8 @@ static int read_at(const struct zip_file *zip, uint64_t offset, uint8_t *to, siz
     if (offset > zip->size || size > zip->size - offset) {
         return -EBADMSG;
     }
-    while (size > 0) {
-        ssize_t n = pread(zip->fd, to, size, (off_t)offset);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            return n < 0 ? -errno : -EBADMSG;
-        }
-        to += n;
-        offset += (uint64_t)n;
-        size -= (size_t)n;
-    }
-    return 0;
+    ssize_t n = descriptor_read_at(zip->fd, to, size, offset);
+    return n < 0 ? (int)n : (size_t)n < size ? -EBADMSG : 0;
 }
 
 static uint64_t hash_of(const char *name, size_t size)
@@ -79,7 +68,7 @@ static uint64_t hash_of(const char *name, size_t size)
 
 static int add_entry(struct zip_file *zip, const struct entry *entry)
 {
-    if (array_reserve(&zip->entries, zip->count, &zip->room, sizeof *zip->entries) ||
+    if (ARRAY_RESERVE(zip->entries, zip->count, zip->room) ||
         hash_map_add(&zip->names, hash_of(entry->name, entry->name_size), zip->count)) {
         return -ENOMEM;
     }

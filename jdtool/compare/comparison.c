@@ -184,7 +184,7 @@ static int add(const struct runs *runs, struct comparisons *made, enum compared 
     }
     double *kept =
         calloc((size_t)3 * runs->run_count + 1, sizeof *kept); /* weights, values, adjusted */
-    if (!kept || array_reserve(&made->list, made->count, &made->room, sizeof *made->list)) {
+    if (!kept || ARRAY_RESERVE(made->list, made->count, made->room)) {
         free(kept);
         return -ENOMEM;
     }
@@ -289,7 +289,7 @@ static int add_methods(struct runs *runs, uint32_t event, struct comparisons *ma
 static int compare_numbers(const void *a, const void *b)
 {
     const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
+    return ORDER(*x, *y);
 }
 
 /* By run, the middle one of how much each method of an event's rest has, of what it has on average:
@@ -380,31 +380,21 @@ static int compare_weights(const void *a, const void *b, void *argument)
 {
     const struct comparison *const *x = a, *const *y = b;
     uint32_t count = *(const uint32_t *)argument;
-    if ((*x)->event != (*y)->event) {
-        return (*x)->event < (*y)->event ? -1 : 1;
+    int order = ORDER((*x)->event, (*y)->event);
+    for (uint32_t i = 0; i < count && !order; i++) {
+        order = ORDER((*x)->weights[i], (*y)->weights[i]);
     }
-    for (uint32_t i = 0; i < count; i++) {
-        if ((*x)->weights[i] != (*y)->weights[i]) {
-            return (*x)->weights[i] < (*y)->weights[i] ? -1 : 1;
-        }
-    }
-    return 0;
+    return order;
 }
 
 static int compare_impact(const void *a, const void *b)
 {
     const struct comparison *x = a, *y = b;
-    if (x->event != y->event) {
-        return x->event < y->event ? -1 : 1;
-    }
-    if ((x->what == COMPARED_WHOLE) != (y->what == COMPARED_WHOLE)) {
-        return x->what == COMPARED_WHOLE ? -1 : 1;
-    }
-    double first = fabs(x->impact), second = fabs(y->impact);
-    if (first != second) {
-        return first > second ? -1 : 1;
-    }
-    return x->id != y->id ? (x->id < y->id ? -1 : 1) : (int)x->what - (int)y->what;
+    return ORDER(x->event, y->event)
+               ?: ORDER(y->what == COMPARED_WHOLE, x->what == COMPARED_WHOLE)
+               ?: ORDER(fabs(y->impact), fabs(x->impact))
+               ?: ORDER(x->id, y->id)
+               ?: ORDER(x->what, y->what);
 }
 
 /* The difference of each in order, which stands by event and weights. Callers of one another with

@@ -74,7 +74,7 @@ static int event_of(struct runs *runs, const struct recorded_event *event, uint3
         .from = calloc(runs->run_count, sizeof *made.from),
     };
     if (!made.name || !made.unit || !made.whole || !made.from ||
-        array_reserve(&runs->events, runs->event_count, &runs->event_room, sizeof *runs->events)) {
+        ARRAY_RESERVE(runs->events, runs->event_count, runs->event_room)) {
         free(made.whole);
         free(made.from);
         return -ENOMEM;

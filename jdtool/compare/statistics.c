@@ -1,5 +1,7 @@
 #include "jdtool/compare/statistics.h"
 
+#include "jdtool/base/array.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -176,7 +178,7 @@ struct ranked {
 static int compare_ranked(const void *a, const void *b)
 {
     const struct ranked *x = a, *y = b;
-    return x->p < y->p ? -1 : x->p > y->p ? 1 : (x->at > y->at) - (x->at < y->at);
+    return ORDER(x->p, y->p) ?: ORDER(x->at, y->at);
 }
 
 int false_discovery_rates(const double *p, uint32_t count, double *q)

@@ -88,8 +88,7 @@ static bool same(const struct stat *one, const struct stat *other)
 void rights_hold(struct rights *rights, const char *path, int directory)
 {
     struct held held = {strdup(path), directory};
-    if (held.path && array_reserve(&rights->helds, rights->held_count, &rights->held_room,
-                                   sizeof *rights->helds) == 0) {
+    if (held.path && ARRAY_RESERVE(rights->helds, rights->held_count, rights->held_room) == 0) {
         rights->helds[rights->held_count++] = held;
     } else {
         free(held.path);
@@ -192,8 +191,8 @@ void rights_read(struct rights *rights, const char *path)
         is = asprintf(&readable.path, "%s%s", name, later) >= 0;
     }
     descriptor_close(fd);
-    if (is && array_reserve(&rights->readables, rights->readable_count, &rights->readable_room,
-                            sizeof *rights->readables) == 0) {
+    if (is &&
+        ARRAY_RESERVE(rights->readables, rights->readable_count, rights->readable_room) == 0) {
         rights->readables[rights->readable_count++] = readable;
     } else {
         free(readable.path);
@@ -239,8 +238,8 @@ static void write_into(struct rights *rights, const char *path, bool images)
     bool is = size > 0 && writable.directory >= 0 && name_of(writable.directory, absolute) &&
               fstat(writable.directory, &writable.status) == 0 &&
               asprintf(&writable.absolute, "%s%s", absolute, absolute[1] ? "/" : "") >= 0;
-    if (is && array_reserve(&rights->writables, rights->writable_count, &rights->writable_room,
-                            sizeof *rights->writables) == 0) {
+    if (is &&
+        ARRAY_RESERVE(rights->writables, rights->writable_count, rights->writable_room) == 0) {
         rights->writables[rights->writable_count++] = writable;
     } else {
         writable.absolute = is ? writable.absolute : NULL;

@@ -184,8 +184,7 @@ static int add_string(struct chunk *chunk, struct cursor *cursor)
 {
     char text[256] = "";
     struct writer out = {text, 0, sizeof text};
-    if (array_reserve(&chunk->strings, chunk->string_count, &chunk->string_room,
-                      sizeof *chunk->strings)) {
+    if (ARRAY_RESERVE(chunk->strings, chunk->string_count, chunk->string_room)) {
         return -ENOMEM;
     }
     get_string(cursor, &out);
@@ -302,7 +301,7 @@ static int add_type(struct chunk *chunk, const struct attributes *attributes)
     if (chunk->type_count == TYPES_MAX) {
         return -EBADMSG;
     }
-    if (array_reserve(&chunk->types, chunk->type_count, &chunk->type_room, sizeof *chunk->types) ||
+    if (ARRAY_RESERVE(chunk->types, chunk->type_count, chunk->type_room) ||
         hash_map_add(&chunk->type_map, id, chunk->type_count)) {
         return -ENOMEM;
     }
@@ -323,8 +322,7 @@ static int add_field(struct chunk *chunk, const struct attributes *attributes)
     if (chunk->type_count == 0) {
         return -EBADMSG;
     }
-    if (array_reserve(&chunk->fields, chunk->field_count, &chunk->field_room,
-                      sizeof *chunk->fields)) {
+    if (ARRAY_RESERVE(chunk->fields, chunk->field_count, chunk->field_room)) {
         return -ENOMEM;
     }
     uint64_t id = strtoull(attributes->type, NULL, 10);
@@ -511,8 +509,7 @@ static void get_value(struct chunk *chunk, struct cursor *cursor, const struct f
 
 static int add_constant(struct chunk *chunk, uint32_t type, uint64_t id, size_t at)
 {
-    if (array_reserve(&chunk->constants, chunk->constant_count, &chunk->constant_room,
-                      sizeof *chunk->constants) ||
+    if (ARRAY_RESERVE(chunk->constants, chunk->constant_count, chunk->constant_room) ||
         hash_map_add(&chunk->constant_map, id ^ (uint64_t)type << 48, chunk->constant_count)) {
         return -ENOMEM;
     }
@@ -744,11 +741,8 @@ static int read_chunk(int fd, uint64_t at, uint64_t size, jfr_take *take, void *
 {
     uint8_t *bytes = size >= HEADER_SIZE && size <= JFR_CHUNK_MAX ? malloc((size_t)size) : NULL;
     int err = bytes ? 0 : size < HEADER_SIZE || size > JFR_CHUNK_MAX ? -EBADMSG : -ENOMEM;
-    for (uint64_t got = 0; got < size && !err;) {
-        ssize_t n = pread(fd, bytes + got, (size_t)(size - got), (off_t)(at + got));
-        err = n < 0 ? -errno : n == 0 ? -EBADMSG : 0;
-        got += n > 0 ? (uint64_t)n : 0;
-    }
+    ssize_t n = err ? 0 : descriptor_read_at(fd, bytes, (size_t)size, at);
+    err = err ? err : n < 0 ? (int)n : (uint64_t)n < size ? -EBADMSG : 0;
     err = err ? err : jfr_chunk_read(bytes, (size_t)size, take, context);
     free(bytes);
     return err;

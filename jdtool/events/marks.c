@@ -110,7 +110,7 @@ static struct open_mark *slot_of(struct marks *marks, uint32_t tid, enum mark_ki
         marks->lost++;
         return NULL;
     }
-    if (array_reserve(&marks->list, marks->count, &marks->room, sizeof *marks->list) ||
+    if (ARRAY_RESERVE(marks->list, marks->count, marks->room) ||
         hash_map_add(&marks->by_thread, hash_pair(tid, kind), marks->count)) {
         *err = -ENOMEM;
         return NULL;

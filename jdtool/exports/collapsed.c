@@ -107,7 +107,7 @@ static int put_stack(struct collapsed *c, const struct stack *stack)
 {
     uint32_t depth = 0;
     for (uint32_t at = stack->node; at != PROFILE_NONE; at = c->tree.nodes[at].parent) {
-        if (array_reserve(&c->path, depth, &c->path_room, sizeof *c->path)) {
+        if (ARRAY_RESERVE(c->path, depth, c->path_room)) {
             return -ENOMEM;
         }
         c->path[depth++] = at;

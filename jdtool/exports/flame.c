@@ -12,6 +12,7 @@
  * bytes and is little-endian. Nodes stand behind their parents, samples are by event, then by time.
  * Times are ticks of header.tick nanoseconds since the first sample.
  */
+#include "jdtool/base/array.h"
 #include "jdtool/base/text.h"
 #include "jdtool/exports/export.h"
 
@@ -38,10 +39,7 @@ static int compare_lines(const void *a, const void *b)
 {
     const struct line_count *first = a;
     const struct line_count *second = b;
-    if (first->node != second->node) {
-        return first->node < second->node ? -1 : 1;
-    }
-    return first->line < second->line ? -1 : first->line > second->line;
+    return ORDER(first->node, second->node) ?: ORDER(first->line, second->line);
 }
 
 /* The samples on each of the profile's nodes and on all that it called; NULL: no memory. */

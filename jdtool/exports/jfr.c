@@ -6,7 +6,6 @@
  * A stack is the number of its innermost node, a method that of its function, a thread its own; all
  * of them + 1, because 0 is nothing.
  */
-#include "jdtool/base/array.h"
 #include "jdtool/exports/export.h"
 #include "jdtool/exports/jfr_types.h"
 #include "jdtool/profile/thread_labels.h"

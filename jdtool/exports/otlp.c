@@ -235,7 +235,7 @@ static uint32_t otlp_stack(struct otlp *o, uint32_t node)
         return 0;
     }
     if (!o->stack_of_node[node]) {
-        if (array_reserve(&o->stacks, o->stack_count, &o->stack_room, sizeof *o->stacks)) {
+        if (ARRAY_RESERVE(o->stacks, o->stack_count, o->stack_room)) {
             o->error = -ENOMEM;
             return 0;
         }
@@ -630,9 +630,8 @@ static int put_all(struct otlp *o)
                                            BY_NODE,    BY_TIME,  BY_NUMBER};
     uint32_t *order = profile_order(profile, keys);
     o->stack_of_node = calloc((size_t)profile->node_count + 1, sizeof *o->stack_of_node);
-    if (!order || !o->stack_of_node ||
-        array_reserve(&o->stacks, 0, &o->stack_room, sizeof *o->stacks) ||
-        array_reserve(&o->attributes, 0, &o->attribute_room, sizeof *o->attributes)) {
+    if (!order || !o->stack_of_node || ARRAY_RESERVE(o->stacks, 0, o->stack_room) ||
+        ARRAY_RESERVE(o->attributes, 0, o->attribute_room)) {
         free(order);
         return -ENOMEM;
     }

@@ -267,7 +267,7 @@ static uint32_t region_of(struct regions *r, const struct profile_location *loca
     uint32_t *number =
         location->code ? &r->by_code[location->code_number] : &r->by_function[function];
     if (*number == 0) {
-        if (array_reserve(&r->list, r->count, &r->room, sizeof *r->list)) {
+        if (ARRAY_RESERVE(r->list, r->count, r->room)) {
             return PROFILE_NONE;
         }
         r->list[r->count] = (struct region){location->code, function, location, r->count};
@@ -364,7 +364,7 @@ static struct region_hit *hits_of(const struct regions *r, const struct region *
         if (r->region_of[i] != region->id) {
             continue;
         }
-        if (array_reserve(&hits, *count, &room, sizeof *hits)) {
+        if (ARRAY_RESERVE(hits, *count, room)) {
             free(hits);
             return NULL;
         }
@@ -381,7 +381,7 @@ static int by_offset(const void *a, const void *b)
 {
     const struct region_hit *left = a;
     const struct region_hit *right = b;
-    return (left->offset > right->offset) - (left->offset < right->offset);
+    return ORDER(left->offset, right->offset);
 }
 
 static int put_code(struct regions *r, const struct region *region, bool is_shown)
@@ -435,14 +435,11 @@ static int compare(const void *a, const void *b, void *argument)
     const struct regions *r = argument;
     uint32_t left = *(const uint32_t *)a;
     uint32_t right = *(const uint32_t *)b;
-    for (uint32_t i = 0; i < r->events; i++) {
-        uint64_t of_left = counts_of(r->sums, r, left)[r->events + i];
-        uint64_t of_right = counts_of(r->sums, r, right)[r->events + i];
-        if (of_left != of_right) {
-            return of_left > of_right ? -1 : 1;
-        }
+    int order = 0;
+    for (uint32_t i = r->events; i < 2 * r->events && !order; i++) {
+        order = ORDER(counts_of(r->sums, r, right)[i], counts_of(r->sums, r, left)[i]);
     }
-    return left < right ? -1 : left > right;
+    return order ?: ORDER(left, right);
 }
 
 static int put_regions(struct regions *r)

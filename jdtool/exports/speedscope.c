@@ -45,7 +45,7 @@ static int put_stack(struct speedscope *s, uint32_t node)
     for (uint32_t at = node; at != PROFILE_NONE; at = profile->nodes[at].parent) {
         const struct profile_location *location = &profile->locations[profile->nodes[at].location];
         for (uint32_t i = 0; i < location->line_count; i++) {
-            if (array_reserve(&s->path, depth, &s->path_room, sizeof *s->path)) {
+            if (ARRAY_RESERVE(s->path, depth, s->path_room)) {
                 return -ENOMEM;
             }
             s->path[depth++] = profile->lines[location->first_line + i].function;

@@ -1,4 +1,5 @@
 /* What the JVM itself did, as people read it (jdperf timeline). */
+#include "jdtool/base/array.h"
 #include "jdtool/base/json_writer.h"
 #include "jdtool/exports/export.h"
 #include "jdtool/profile/timeline_rows.h"
@@ -63,7 +64,7 @@ static int compare_lengths(const void *a, const void *b)
     const struct profile_mark *second = *(const struct profile_mark *const *)b;
     uint64_t one = first->until - first->from;
     uint64_t other = second->until - second->from;
-    return one > other ? -1 : one < other;
+    return ORDER(other, one);
 }
 
 static void put_longest_pauses(struct timeline *timeline)

@@ -278,8 +278,7 @@ static void add_piece(struct dwarf *dwarf, uint32_t node, uint32_t start, uint32
         dwarf->pieces[last - 1].end = end;
         return;
     }
-    if (array_reserve(&dwarf->pieces, dwarf->piece_count, &dwarf->piece_room,
-                      sizeof *dwarf->pieces) < 0) {
+    if (ARRAY_RESERVE(dwarf->pieces, dwarf->piece_count, dwarf->piece_room)) {
         dwarf->failed = true;
         return;
     }
@@ -296,9 +295,8 @@ static bool reserve_nodes(struct dwarf *dwarf, uint32_t count)
 {
     while (dwarf->node_room < count) {
         uint32_t room = dwarf->node_room;
-        if (array_reserve(&dwarf->first_piece, room, &room, sizeof(uint32_t)) < 0 ||
-            array_reserve(&dwarf->last_piece, dwarf->node_room, &dwarf->node_room,
-                          sizeof(uint32_t)) < 0) {
+        if (ARRAY_RESERVE(dwarf->first_piece, room, room) ||
+            ARRAY_RESERVE(dwarf->last_piece, dwarf->node_room, dwarf->node_room)) {
             dwarf->failed = true;
             return false;
         }
@@ -344,8 +342,7 @@ static void put_origin(struct dwarf *dwarf, uint64_t method)
     struct dwarf_unit *unit = &dwarf->unit;
     bool is_new;
     (void)dwarf_enter(dwarf, &unit->methods, method, 0, &is_new);
-    if (array_reserve(&unit->fixups, unit->fixup_count, &unit->fixup_room, sizeof *unit->fixups) <
-        0) {
+    if (ARRAY_RESERVE(unit->fixups, unit->fixup_count, unit->fixup_room)) {
         dwarf->failed = true;
         return;
     }
@@ -648,8 +645,7 @@ void dwarf_add_function(struct dwarf *dwarf, const struct dwarf_function *functi
     struct dwarf_unit *unit = &dwarf->unit;
     bool has_tree = dwarf_collect_inlines(dwarf, function);
 
-    if (array_reserve(&unit->functions, unit->function_count, &unit->function_room,
-                      sizeof *unit->functions) < 0) {
+    if (ARRAY_RESERVE(unit->functions, unit->function_count, unit->function_room)) {
         dwarf->failed = true;
         return;
     }

@@ -119,8 +119,7 @@ void image_elf_add(struct image_elf *elf, uint64_t offset, uint64_t size, const 
                    const char *name)
 {
     if (elf->names.size > UINT32_MAX / 2 ||
-        array_reserve(&elf->symbols, elf->symbol_count, &elf->symbol_room, sizeof *elf->symbols) <
-            0) {
+        ARRAY_RESERVE(elf->symbols, elf->symbol_count, elf->symbol_room)) {
         image_elf_fail(elf, -ENOMEM);
         return;
     }
@@ -196,7 +195,7 @@ static int by_offset(const void *left, const void *right)
 {
     const struct symbol *a = left;
     const struct symbol *b = right;
-    return (a->offset > b->offset) - (a->offset < b->offset);
+    return ORDER(a->offset, b->offset);
 }
 
 static uint32_t add_text(struct image_elf *elf, const struct code_range *text)
@@ -285,7 +284,7 @@ static int by_code(const void *left, const void *right)
 {
     const struct image_elf_fde *a = left;
     const struct image_elf_fde *b = right;
-    return (a->code > b->code) - (a->code < b->code);
+    return ORDER(a->code, b->code);
 }
 
 /*

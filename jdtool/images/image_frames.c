@@ -109,8 +109,7 @@ static uint32_t add_block(struct image_frames *frames, const struct resolved_fra
     if (frames->block_count == BLOCKS_MAX) {
         return HASH_MAP_NONE;
     }
-    if (array_reserve(&frames->blocks, frames->block_count, &frames->block_room,
-                      sizeof *frames->blocks) < 0) {
+    if (ARRAY_RESERVE(frames->blocks, frames->block_count, frames->block_room)) {
         *err = -ENOMEM;
         return HASH_MAP_NONE;
     }
@@ -143,8 +142,7 @@ static int add_line(struct image_frames *frames, uint32_t block_number, uint32_t
                     uint32_t line)
 {
     struct block *block = &frames->blocks[block_number];
-    if (array_reserve(&frames->lines, frames->line_count, &frames->line_room,
-                      sizeof *frames->lines) < 0 ||
+    if (ARRAY_RESERVE(frames->lines, frames->line_count, frames->line_room) ||
         hash_map_add(&frames->places, hash_pair(first, line), frames->line_count) < 0) {
         return -ENOMEM;
     }
@@ -218,9 +216,9 @@ static int by_method(const void *left, const void *right, void *blocks)
     uint32_t other = *(const uint32_t *)right;
     const struct resolved_method *a = ((const struct block *)blocks)[number].method;
     const struct resolved_method *b = ((const struct block *)blocks)[other].method;
-    int order = strcmp(a->file ? a->file : "", b->file ? b->file : "");
-    order = order ? order : strcmp(a->name, b->name);
-    return order ? order : (number > other) - (number < other);
+    return strcmp(a->file ? a->file : "", b->file ? b->file : "")
+               ?: strcmp(a->name, b->name)
+               ?: ORDER(number, other);
 }
 
 static void add_block_to(const struct image_frames *frames, uint32_t number,

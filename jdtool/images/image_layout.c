@@ -153,8 +153,7 @@ static bool add_region(struct image_layout *layout, uint64_t address, uint64_t s
     if (!has(&region, address, size)) {
         return false;
     }
-    if (array_reserve(&layout->regions, layout->region_count, &layout->region_room,
-                      sizeof *layout->regions) < 0) {
+    if (ARRAY_RESERVE(layout->regions, layout->region_count, layout->region_room)) {
         *err = -ENOMEM;
         return false;
     }
@@ -173,8 +172,7 @@ static uint32_t find_layer(struct image_layout *layout, struct region *region, i
     if (region->layers == LAYERS_MAX || layout->file_count == FILES_MAX) {
         return IMAGE_NONE;
     }
-    if (array_reserve(&layout->files, layout->file_count, &layout->file_room,
-                      sizeof *layout->files) < 0) {
+    if (ARRAY_RESERVE(layout->files, layout->file_count, layout->file_room)) {
         *err = -ENOMEM;
         return IMAGE_NONE;
     }
@@ -229,8 +227,7 @@ int image_layout_add(struct image_layout *layout, uint64_t address, uint64_t siz
             *file = find_layer(layout, &layout->regions[layout->region_count - 1], &err);
         }
     }
-    if (!err && array_reserve(&layout->pieces, layout->piece_count, &layout->piece_room,
-                              sizeof *layout->pieces) < 0) {
+    if (!err && ARRAY_RESERVE(layout->pieces, layout->piece_count, layout->piece_room)) {
         err = -ENOMEM;
     }
     if (!err && *file != IMAGE_NONE) {

@@ -121,8 +121,8 @@ static struct mapped_process *get_process(struct image_maps *maps, uint32_t pid)
     if (process) {
         return process;
     }
-    if (array_reserve(&maps->processes, maps->count, &maps->room, sizeof *maps->processes) < 0 ||
-        array_reserve(&maps->free, maps->count, &maps->free_room, sizeof *maps->free) < 0) {
+    if (ARRAY_RESERVE(maps->processes, maps->count, maps->room) ||
+        ARRAY_RESERVE(maps->free, maps->count, maps->free_room)) {
         return NULL;
     }
     uint32_t at = maps->free_count ? maps->free[maps->free_count - 1] : maps->count;
@@ -159,8 +159,7 @@ static struct mapped_images *images_in(struct mapped_process *process, struct jv
             return &process->images[i];
         }
     }
-    if (array_reserve(&process->images, process->count, &process->room, sizeof *process->images) <
-        0) {
+    if (ARRAY_RESERVE(process->images, process->count, process->room)) {
         return NULL;
     }
     process->images[process->count] = (struct mapped_images){.images = images};
@@ -281,7 +280,7 @@ static int mark(struct mapped_images *mapped, uint32_t piece)
 {
     while (piece / 64 >= mapped->words) {
         uint32_t old = mapped->words;
-        if (array_reserve(&mapped->pieces, old, &mapped->words, sizeof(uint64_t)) < 0) {
+        if (ARRAY_RESERVE(mapped->pieces, old, mapped->words)) {
             return -ENOMEM;
         }
         memset(mapped->pieces + old, 0, (mapped->words - old) * sizeof(uint64_t));

@@ -56,9 +56,7 @@ static int by_file(const void *left, const void *right)
 {
     const struct member *a = left;
     const struct member *b = right;
-    int order = strcmp(a->file, b->file);
-    return order ? order
-                 : (a->code->address > b->code->address) - (a->code->address < b->code->address);
+    return strcmp(a->file, b->file) ?: ORDER(a->code->address, b->code->address);
 }
 
 static int list_members(const struct jvm_images *images, uint32_t file, struct code_writer *writer)
@@ -84,7 +82,7 @@ static int by_offset(const void *left, const void *right)
 {
     const struct dwarf_row *a = left;
     const struct dwarf_row *b = right;
-    return (a->offset > b->offset) - (a->offset < b->offset);
+    return ORDER(a->offset, b->offset);
 }
 
 /* The dump's entries are where the LOAD had the code. */
@@ -99,8 +97,7 @@ static int make_rows(struct code_writer *writer, const struct resolved_code *cod
         if (offset >= code->size) {
             continue;
         }
-        if (array_reserve(&writer->rows, writer->row_count, &writer->row_room,
-                          sizeof *writer->rows) < 0) {
+        if (ARRAY_RESERVE(writer->rows, writer->row_count, writer->row_room)) {
             return -ENOMEM;
         }
         sorted &= writer->row_count == 0 || writer->rows[writer->row_count - 1].offset <= offset;
@@ -191,8 +188,7 @@ static int add_entry(struct code_writer *writer, const struct eh_frame *table, u
 {
     uint32_t cie_length;
     memcpy(&cie_length, table->bytes.at, sizeof cie_length);
-    if (array_reserve(&writer->fdes, writer->fde_count, &writer->fde_room, sizeof *writer->fdes) <
-        0) {
+    if (ARRAY_RESERVE(writer->fdes, writer->fde_count, writer->fde_room)) {
         return -ENOMEM;
     }
     writer->fdes[writer->fde_count++] = (struct image_elf_fde){
@@ -398,8 +394,7 @@ static const char *no_name(const struct jvm_images *images)
 const char *image_set_path(struct jvm_images *images, uint32_t file)
 {
     while (images->path_count <= file) {
-        if (array_reserve(&images->paths, images->path_count, &images->path_room,
-                          sizeof *images->paths) < 0) {
+        if (ARRAY_RESERVE(images->paths, images->path_count, images->path_room)) {
             return no_name(images);
         }
         images->paths[images->path_count++] = (struct image_path){0};
@@ -479,20 +474,6 @@ void image_set_close(struct image_set *set)
     free(set);
 }
 
-/* Makes room for an index and fills what is new with zeros. 0 or -ENOMEM. */
-static int reach(void *array_pointer, uint32_t index, uint32_t *room, size_t element)
-{
-    uint8_t **array = array_pointer;
-    while (index >= *room) {
-        uint32_t old = *room;
-        if (array_reserve(array_pointer, old, room, element) < 0) {
-            return -ENOMEM;
-        }
-        memset(*array + old * element, 0, (*room - old) * element);
-    }
-    return 0;
-}
-
 static struct jvm_images *new_images(const struct image_set *set, const struct recording *recording,
                                      const struct resolved_code *code)
 {
@@ -521,9 +502,8 @@ struct jvm_images *image_set_of(struct image_set *set, const struct recording *r
         return set->by_module[module];
     }
     struct jvm_images *images = new_images(set, recording, code);
-    if (!images ||
-        reach(&set->by_module, module, &set->module_room, sizeof(struct jvm_images *)) < 0 ||
-        array_reserve(&set->list, set->count, &set->room, sizeof(struct jvm_images *)) < 0) {
+    if (!images || ARRAY_REACH(set->by_module, module, set->module_room) ||
+        ARRAY_RESERVE(set->list, set->count, set->room)) {
         free_images(images);
         (void)no_memory(set);
         return NULL;
@@ -542,9 +522,8 @@ int image_set_piece(struct jvm_images *images, const struct resolved_code *code,
         *piece = images->pieces[code->id] - 1;
         return 0;
     }
-    int err = reach(&images->pieces, code->id, &images->piece_room, sizeof *images->pieces);
-    if (!err && array_reserve(&images->codes, images->code_count, &images->code_room,
-                              sizeof(const struct resolved_code *)) < 0) {
+    int err = ARRAY_REACH(images->pieces, code->id, images->piece_room);
+    if (!err && ARRAY_RESERVE(images->codes, images->code_count, images->code_room)) {
         err = -ENOMEM;
     }
     if (!err) {
@@ -565,7 +544,7 @@ int image_set_piece(struct jvm_images *images, const struct resolved_code *code,
 int image_set_hit(struct image_set *set, struct jvm_images *images,
                   const struct resolved_code *code)
 {
-    if (reach(&images->hits, code->id, &images->hit_room, sizeof *images->hits) < 0) {
+    if (ARRAY_REACH(images->hits, code->id, images->hit_room)) {
         return no_memory(set);
     }
     images->hits[code->id] += images->hits[code->id] < UINT32_MAX;
@@ -577,8 +556,7 @@ int image_set_hit(struct image_set *set, struct jvm_images *images,
 static int note_written(struct image_set *set, const char *path)
 {
     char *copy = strdup(path);
-    if (!copy ||
-        array_reserve(&set->written, set->written_count, &set->written_room, sizeof(char *)) < 0) {
+    if (!copy || ARRAY_RESERVE(set->written, set->written_count, set->written_room)) {
         free(copy);
         unlink(path);
         return no_memory(set);

@@ -129,8 +129,7 @@ static int take_record(struct sample_sink *base, const struct perf_record *recor
 
 static int put_ip(struct perf_data_sink *sink, uint64_t ip)
 {
-    if (array_reserve(&sink->chain, sink->chain_count, &sink->chain_room, sizeof *sink->chain) <
-        0) {
+    if (ARRAY_RESERVE(sink->chain, sink->chain_count, sink->chain_room)) {
         return no_memory(sink);
     }
     sink->chain[sink->chain_count++] = ip;
@@ -225,8 +224,7 @@ static uint32_t keep_addresses(struct perf_data_sink *sink, const uint64_t *addr
 {
     uint32_t at = sink->address_count;
     for (uint32_t i = 0; i <= count; i++) {
-        if (array_reserve(&sink->addresses, sink->address_count, &sink->address_room,
-                          sizeof *sink->addresses)) {
+        if (ARRAY_RESERVE(sink->addresses, sink->address_count, sink->address_room)) {
             return HASH_MAP_NONE;
         }
         sink->addresses[sink->address_count++] = i == 0 ? count : addresses[i - 1];
@@ -279,9 +277,7 @@ static int put_kept(struct perf_data_sink *sink, const struct resolved_sample *s
     }
     uint64_t count = addresses[0];
     while (!err && sink->chain_room - sink->chain_count < count) {
-        err = array_reserve(&sink->chain, sink->chain_room, &sink->chain_room, sizeof *sink->chain)
-                  ? no_memory(sink)
-                  : 0;
+        err = ARRAY_RESERVE(sink->chain, sink->chain_room, sink->chain_room) ? no_memory(sink) : 0;
     }
     if (!err) {
         memcpy(sink->chain + sink->chain_count, addresses + 1, count * sizeof *addresses);
@@ -463,7 +459,7 @@ static int by_age(const void *left, const void *right)
 {
     const struct touched *a = left;
     const struct touched *b = right;
-    return (a->code->from > b->code->from) - (a->code->from < b->code->from);
+    return ORDER(a->code->from, b->code->from);
 }
 
 /* Adds it to sink->touched, where `count` are. *missing: whether it is not mapped. */
@@ -477,7 +473,7 @@ static int touch(struct perf_data_sink *sink, uint32_t pid, const struct resolve
     if (!images) {
         return -ENOMEM;
     }
-    if (array_reserve(&sink->touched, *count, &sink->touched_room, sizeof *sink->touched) < 0) {
+    if (ARRAY_RESERVE(sink->touched, *count, sink->touched_room)) {
         return no_memory(sink);
     }
     sink->touched[(*count)++] = (struct touched){code, images};

@@ -4,6 +4,7 @@
  */
 #include "jdtool/inspect/bytecodes.h"
 
+#include "jdtool/base/array.h"
 #include "jdtool/base/text.h"
 
 #include <errno.h>
@@ -527,7 +528,7 @@ static int by_bci(const void *a, const void *b)
 {
     const struct bytecode_line *left = a;
     const struct bytecode_line *right = b;
-    return left->bci < right->bci ? -1 : left->bci > right->bci;
+    return ORDER(left->bci, right->bci);
 }
 
 /* A LineNumberTable, of which a method may have several. */

@@ -383,17 +383,13 @@ static void put_sources(struct conversion *conversion, const struct jitdump_reco
 /* Takes the definitions in, and keeps the record back if it is one to be converted. */
 static void take_debug_info(struct conversion *conversion, const struct jitdump_record_view *record)
 {
-    struct jitdump_entry_walk walk = {0};
-    struct jitdump_entry entry;
+    const uint8_t *behind;
+    size_t size;
     const char *why;
-    int more;
-    while ((more = jitdump_entry_next(conversion->reader, record, &walk, &entry)) > 0) {
-    }
     struct trailer *trailer = &conversion->trailer;
     trailer_clear(trailer);
-    if (more == 0) {
-        trailer_decode(conversion->reader, record->debug_info.entries + walk.at,
-                       record->debug_info.entries_size - walk.at, conversion->names, trailer, &why);
+    if (jitdump_behind_entries(conversion->reader, record, &behind, &size) == 0) {
+        trailer_decode(conversion->reader, behind, size, conversion->names, trailer, &why);
     }
     if (conversion->sources) {
         put_sources(conversion, record);
@@ -403,7 +399,7 @@ static void take_debug_info(struct conversion *conversion, const struct jitdump_
         bytes_put(&conversion->waiting, record->payload - sizeof(struct jitdump_record),
                   record->total_size);
         conversion->waiting_address = record->debug_info.code_addr;
-        conversion->waiting_rows_end = sizeof(struct jitdump_debug_info) + walk.at;
+        conversion->waiting_rows_end = record->total_size - size;
     } else {
         put_as_it_is(conversion, record);
     }

@@ -293,14 +293,11 @@ static void print_facts(const int64_t *facts)
 /* Takes in what later trailers refer to, of a record that may never be printed. */
 static void take_definitions(struct listing *listing, const struct jitdump_record_view *record)
 {
-    struct jitdump_entry_walk walk = {0};
-    struct jitdump_entry entry;
-    while (jitdump_entry_next(listing->reader, record, &walk, &entry) > 0) {
-    }
+    const uint8_t *behind;
+    size_t size;
     const char *why;
-    trailer_decode(listing->reader, record->debug_info.entries + walk.at,
-                   record->debug_info.entries_size - walk.at, listing->names, &listing->trailer,
-                   &why);
+    (void)jitdump_behind_entries(listing->reader, record, &behind, &size);
+    trailer_decode(listing->reader, behind, size, listing->names, &listing->trailer, &why);
 }
 
 static void print_trailer(struct listing *listing, const uint8_t *bytes, size_t size)

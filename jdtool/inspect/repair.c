@@ -1,5 +1,7 @@
 #include "jdtool/inspect/repair.h"
 
+#include "jdtool/base/array.h"
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/output_file.h"
 #include "jdtool/base/text.h"
@@ -54,20 +56,10 @@ static int flush(struct repair *repair)
     if (repair->buffer.failed) {
         return -ENOMEM;
     }
-    size_t done = 0;
-    while (done < repair->buffer.size) {
-        ssize_t n = write(repair->fd, repair->buffer.at + done, repair->buffer.size - done);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n < 0) {
-            return -errno;
-        }
-        done += (size_t)n;
-    }
-    repair->written_bytes += done;
+    int error = descriptor_write(repair->fd, repair->buffer.at, repair->buffer.size);
+    repair->written_bytes += repair->buffer.size;
     repair->buffer.size = 0;
-    return 0;
+    return error;
 }
 
 static void add_u32(struct repair *repair, uint32_t value)
@@ -114,16 +106,15 @@ static void add_header(struct repair *repair)
 static void add_debug_info(struct repair *repair, const struct repair_part *part,
                            const struct jitdump_record_view *record)
 {
-    struct jitdump_entry_walk walk = {0};
-    struct jitdump_entry entry;
-    while (jitdump_entry_next(repair->reader, record, &walk, &entry) > 0) {
-    }
+    const uint8_t *behind;
+    size_t size;
+    (void)jitdump_behind_entries(repair->reader, record, &behind, &size);
     const uint8_t *start = record->payload - sizeof(struct jitdump_record);
-    size_t rows = sizeof(struct jitdump_debug_info) + walk.at;
+    size_t rows = (size_t)(behind - start);
     bytes_put(&repair->buffer, start, rows);
     if (!part->without_trailer && part->size > rows) {
         int64_t carried =
-            repair_add_trailer(&repair->buffer, repair->reader, start + rows, part->size - rows,
+            repair_add_trailer(&repair->buffer, repair->reader, behind, part->size - rows,
                                repair->found.names, repair->written, &repair->trailer);
         repair->result->carried += carried > 0 ? (uint64_t)carried : 0;
     }
@@ -133,21 +124,14 @@ static void add_debug_info(struct repair *repair, const struct repair_part *part
 static uint64_t index_of_move(const struct repair *repair, uint32_t unit)
 {
     uint64_t old_index = repair->found.units[unit].code_index;
-    uint32_t low = 0;
-    uint32_t high = repair->renumbered_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        const struct renumbered *at = &repair->renumbered[middle];
-        if (at->old_index < old_index || (at->old_index == old_index && at->unit < unit)) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    if (low == 0 || repair->renumbered[low - 1].old_index != old_index) {
-        return old_index;
-    }
-    return repair->found.units[repair->renumbered[low - 1].unit].new_code_index;
+    const struct renumbered *list = repair->renumbered;
+    uint32_t at;
+    ARRAY_FIRST(at, repair->renumbered_count,
+                list[at].old_index < old_index ||
+                    (list[at].old_index == old_index && list[at].unit < unit));
+    return at == 0 || list[at - 1].old_index != old_index
+               ? old_index
+               : repair->found.units[list[at - 1].unit].new_code_index;
 }
 
 static int write_part(struct repair *repair, struct repair_part *part)
@@ -204,10 +188,7 @@ static int by_index(const void *left, const void *right)
 {
     const struct renumbered *a = left;
     const struct renumbered *b = right;
-    if (a->old_index != b->old_index) {
-        return a->old_index < b->old_index ? -1 : 1;
-    }
-    return (a->unit > b->unit) - (a->unit < b->unit);
+    return ORDER(a->old_index, b->old_index) ?: ORDER(a->unit, b->unit);
 }
 
 static int list_renumbered(struct repair *repair)
@@ -267,21 +248,13 @@ static int write_dump(struct repair *repair)
 /* The part that this round has written at an offset. */
 static struct repair_part *part_at(const struct repair *repair, uint64_t new_offset)
 {
-    uint32_t low = 0;
-    uint32_t high = repair->written_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        struct repair_part *part = &repair->found.parts[repair->written_parts[middle]];
-        if (part->new_offset == new_offset) {
-            return part;
-        }
-        if (part->new_offset < new_offset) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return NULL;
+    struct repair_part *parts = repair->found.parts;
+    const uint32_t *written = repair->written_parts;
+    uint32_t at;
+    ARRAY_FIRST(at, repair->written_count, parts[written[at]].new_offset < new_offset);
+    return at < repair->written_count && parts[written[at]].new_offset == new_offset
+               ? &parts[written[at]]
+               : NULL;
 }
 
 static bool is_trailer_rule(enum verify_rule rule)

@@ -48,8 +48,7 @@ void repair_tell(const struct repair_output *output, uint64_t offset, const char
 static int add_part(struct search *search, const struct repair_part *part)
 {
     struct repair_parts *found = search->found;
-    if (array_reserve(&found->parts, found->part_count, &found->part_room, sizeof(*found->parts)) <
-        0) {
+    if (ARRAY_RESERVE(found->parts, found->part_count, found->part_room)) {
         return -ENOMEM;
     }
     found->parts[found->part_count] = *part;
@@ -61,8 +60,7 @@ static int add_part(struct search *search, const struct repair_part *part)
 static int add_unit(struct search *search, uint32_t first_part, uint64_t stamp, uint64_t code_index)
 {
     struct repair_parts *found = search->found;
-    if (array_reserve(&found->units, found->unit_count, &found->unit_room, sizeof(*found->units)) <
-        0) {
+    if (ARRAY_RESERVE(found->units, found->unit_count, found->unit_room)) {
         return -ENOMEM;
     }
     found->units[found->unit_count++] =
@@ -154,8 +152,7 @@ static int take_debug_info(struct search *search, const struct jitdump_record_vi
                            uint32_t size)
 {
     jitdump_group_add(&search->tracker, record);
-    if (array_reserve(&search->debugs, search->debug_count, &search->debug_room,
-                      sizeof(*search->debugs)) < 0) {
+    if (ARRAY_RESERVE(search->debugs, search->debug_count, search->debug_room)) {
         return -ENOMEM;
     }
     search->debugs[search->debug_count++] =
@@ -166,8 +163,7 @@ static int take_debug_info(struct search *search, const struct jitdump_record_vi
 static int take_waiting(struct search *search, const struct jitdump_record_view *record,
                         uint32_t size)
 {
-    if (array_reserve(&search->waiting, search->waiting_count, &search->waiting_room,
-                      sizeof(*search->waiting)) < 0) {
+    if (ARRAY_RESERVE(search->waiting, search->waiting_count, search->waiting_room)) {
         return -ENOMEM;
     }
     search->waiting[search->waiting_count++] = (struct repair_part){
@@ -211,19 +207,18 @@ static uint32_t real_size(const struct jitdump_reader *reader,
     if (record->id != JIT_CODE_DEBUG_INFO) {
         return record->total_size;
     }
-    struct jitdump_entry_walk walk = {0};
-    struct jitdump_entry entry;
-    int more;
-    while ((more = jitdump_entry_next(reader, record, &walk, &entry)) > 0) {
+    const uint8_t *behind;
+    size_t size;
+    if (jitdump_behind_entries(reader, record, &behind, &size) < 0) {
+        return record->total_size;
     }
     const uint8_t *at;
     const uint8_t *end;
     const char *why;
-    if (more == 0 && trailer_find(reader, record->debug_info.entries + walk.at,
-                                  record->debug_info.entries_size - walk.at, &at, &end, &why) > 0) {
-        walk.at = (size_t)(end - record->debug_info.entries);
+    if (trailer_find(reader, behind, size, &at, &end, &why) > 0) {
+        size -= (size_t)(end - behind);
     }
-    return more < 0 ? record->total_size : (uint32_t)(sizeof(struct jitdump_debug_info) + walk.at);
+    return record->total_size - (uint32_t)size;
 }
 
 /*
@@ -307,16 +302,11 @@ static int take_definitions(struct search *search, const struct debug_record *de
     if (jitdump_reader_next(search->reader, &record) != JITDUMP_RECORD) {
         return -EIO;
     }
-    struct jitdump_entry_walk walk = {0};
-    struct jitdump_entry entry;
-    int more;
-    while ((more = jitdump_entry_next(search->reader, &record, &walk, &entry)) > 0) {
-    }
+    const uint8_t *behind;
+    size_t size;
     const char *why;
-    if (more == 0) {
-        trailer_decode(search->reader, record.debug_info.entries + walk.at,
-                       record.debug_info.entries_size - walk.at, search->found->names, trailer,
-                       &why);
+    if (jitdump_behind_entries(search->reader, &record, &behind, &size) == 0) {
+        trailer_decode(search->reader, behind, size, search->found->names, trailer, &why);
     }
     return 0;
 }

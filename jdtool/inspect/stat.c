@@ -49,20 +49,13 @@ struct totals {
     uint32_t name_room;
 };
 
-static int by_value(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left;
-    uint64_t b = *(const uint64_t *)right;
-    return (a > b) - (a < b);
-}
-
 static void count_methods(struct totals *totals)
 {
     uint64_t count = totals->records[KIND_LOAD];
     if (!totals->name_hashes) {
         return;
     }
-    qsort(totals->name_hashes, count, sizeof(*totals->name_hashes), by_value);
+    qsort(totals->name_hashes, count, sizeof(*totals->name_hashes), compare_u64);
     totals->methods = 1;
     for (uint64_t i = 1; i < count; i++) {
         totals->methods += totals->name_hashes[i] != totals->name_hashes[i - 1];
@@ -72,8 +65,8 @@ static void count_methods(struct totals *totals)
 static int add_load(struct totals *totals, const struct jitdump_record_view *record)
 {
     uint64_t count = totals->records[KIND_LOAD];
-    if (count > UINT32_MAX || array_reserve(&totals->name_hashes, (uint32_t)count,
-                                            &totals->name_room, sizeof *totals->name_hashes)) {
+    if (count > UINT32_MAX ||
+        ARRAY_RESERVE(totals->name_hashes, (uint32_t)count, totals->name_room)) {
         return -ENOMEM;
     }
     totals->name_hashes[count] = fnv1a(FNV1A_START, record->load.name);
@@ -112,17 +105,12 @@ static void add_debug_info(struct totals *totals, const struct jitdump_reader *r
                            struct trailer *trailer)
 {
     totals->rows += record->debug_info.nr_entry;
-    struct jitdump_entry_walk walk = {0};
-    struct jitdump_entry entry;
-    int more;
-    while ((more = jitdump_entry_next(reader, record, &walk, &entry)) > 0) {
-    }
-    if (more < 0) {
+    const uint8_t *bytes;
+    size_t size;
+    if (jitdump_behind_entries(reader, record, &bytes, &size) < 0) {
         totals->broken_records++;
         return;
     }
-    const uint8_t *bytes = record->debug_info.entries + walk.at;
-    size_t size = record->debug_info.entries_size - walk.at;
     const uint8_t *at;
     const uint8_t *end;
     const char *why;

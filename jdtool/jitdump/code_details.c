@@ -91,14 +91,7 @@ static int by_start(const void *left, const void *right)
 {
     const struct span *a = left;
     const struct span *b = right;
-    return (a->start > b->start) - (a->start < b->start);
-}
-
-static int by_value(const void *left, const void *right)
-{
-    uint32_t a = *(const uint32_t *)left;
-    uint32_t b = *(const uint32_t *)right;
-    return (a > b) - (a < b);
+    return ORDER(a->start, b->start);
 }
 
 static int prepare(struct sweep *sweep, const struct samply_inlines *inlines, uint32_t code_size)
@@ -137,7 +130,7 @@ static int prepare(struct sweep *sweep, const struct samply_inlines *inlines, ui
         }
     }
     qsort(sweep->spans, sweep->span_count, sizeof(*sweep->spans), by_start);
-    qsort(sweep->bounds, bounds, sizeof(*sweep->bounds), by_value);
+    qsort(sweep->bounds, bounds, sizeof(*sweep->bounds), compare_u32);
     for (uint32_t i = 0; i < bounds; i++) {
         if (i == 0 || sweep->bounds[i] != sweep->bounds[sweep->bound_count - 1]) {
             sweep->bounds[sweep->bound_count++] = sweep->bounds[i];
@@ -251,8 +244,7 @@ static int reserve_buffer(struct code_buffer *buffer, size_t size)
 
 static int add_entry(struct code_details *details, const struct jitdump_entry *entry)
 {
-    if (array_reserve(&details->entries, details->entry_count, &details->entry_room,
-                      sizeof(*details->entries)) < 0) {
+    if (ARRAY_RESERVE(details->entries, details->entry_count, details->entry_room)) {
         return -ENOMEM;
     }
     details->entries[details->entry_count++] = *entry;

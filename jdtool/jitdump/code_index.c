@@ -213,17 +213,13 @@ static int add_move(struct code_index *index, const struct jitdump_record_view *
 /* Takes in the definitions that later trailers refer to. */
 static void add_definitions(struct code_index *index, const struct jitdump_record_view *record)
 {
-    struct jitdump_entry_walk walk = {0};
-    struct jitdump_entry entry;
-    int more;
-    while ((more = jitdump_entry_next(index->reader, record, &walk, &entry)) > 0) {
-    }
+    const uint8_t *behind;
+    size_t size;
     const char *why;
-    if (more < 0) {
+    if (jitdump_behind_entries(index->reader, record, &behind, &size) < 0) {
         index->broken_records++;
-    } else if (trailer_decode(index->reader, record->debug_info.entries + walk.at,
-                              record->debug_info.entries_size - walk.at, index->names,
-                              &index->trailer, &why) < 0) {
+    } else if (trailer_decode(index->reader, behind, size, index->names, &index->trailer, &why) <
+               0) {
         index->broken_trailers++;
     }
 }
@@ -404,8 +400,7 @@ int code_index_continue(struct code_index *index, const char *path, bool is_all)
     if (!next) {
         return 0;
     }
-    if (array_reserve(&index->earlier, index->earlier_count, &index->earlier_room,
-                      sizeof *index->earlier)) {
+    if (ARRAY_RESERVE(index->earlier, index->earlier_count, index->earlier_room)) {
         jitdump_reader_close(next);
         error_message("failed to read %s: %s", path, strerror(ENOMEM));
         return -ENOMEM;
@@ -700,8 +695,7 @@ int code_index_fetch(struct code_index *index, uint32_t blob, struct code_detail
     struct indexed_blob *of = blob_at(index, blob);
     struct jitdump_reader *reader = reader_of(index, &of->blob);
     if (!of->touched) {
-        if (array_reserve(&index->touched, index->touched_count, &index->touched_room,
-                          sizeof *index->touched)) {
+        if (ARRAY_RESERVE(index->touched, index->touched_count, index->touched_room)) {
             error_message("failed to read %s: %s", index->path, strerror(ENOMEM));
             return -ENOMEM;
         }

@@ -1,6 +1,7 @@
 #include "jdtool/jitdump/jitdump_reader.h"
 
 #include "format/samply.h"
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/packed_file.h"
 
@@ -70,23 +71,10 @@ static uint64_t read_u64(const struct jitdump_reader *reader, const void *at)
  * for. 0 or a negative errno. */
 static int fill_window(struct jitdump_reader *reader, uint64_t offset, size_t wanted)
 {
+    ssize_t n = descriptor_read_at(reader->fd, reader->window, wanted, offset);
     reader->window_offset = offset;
-    reader->window_size = 0;
-    while (reader->window_size < wanted) {
-        ssize_t n = pread(reader->fd, reader->window + reader->window_size,
-                          wanted - reader->window_size, (off_t)(offset + reader->window_size));
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n < 0) {
-            return -errno;
-        }
-        if (n == 0) {
-            break;
-        }
-        reader->window_size += (size_t)n;
-    }
-    return 0;
+    reader->window_size = n > 0 ? (size_t)n : 0;
+    return n < 0 ? (int)n : 0;
 }
 
 static size_t usual_room(const struct jitdump_reader *reader)
@@ -523,6 +511,20 @@ int jitdump_entry_next(const struct jitdump_reader *reader,
     return 1;
 }
 
+int jitdump_behind_entries(const struct jitdump_reader *reader,
+                           const struct jitdump_record_view *record, const uint8_t **at,
+                           size_t *size)
+{
+    struct jitdump_entry_walk walk = {0};
+    struct jitdump_entry entry;
+    int more;
+    while ((more = jitdump_entry_next(reader, record, &walk, &entry)) > 0) {
+    }
+    *at = record->debug_info.entries + walk.at;
+    *size = record->debug_info.entries_size - walk.at;
+    return more;
+}
+
 /* The least bytes of a record of this kind; 0: a kind that a resync does not believe in. */
 static uint32_t least_size(uint32_t id)
 {
@@ -591,12 +593,9 @@ static bool believable(struct jitdump_reader *reader, const uint8_t *bytes)
         sound = record.load.pid == reader->header.pid && record.load.excess == 0;
     }
     if (sound && record.id == JIT_CODE_DEBUG_INFO) {
-        struct jitdump_entry_walk walk = {0};
-        struct jitdump_entry entry;
-        int more;
-        while ((more = jitdump_entry_next(reader, &record, &walk, &entry)) > 0) {
-        }
-        sound = more == 0;
+        const uint8_t *behind;
+        size_t size;
+        sound = jitdump_behind_entries(reader, &record, &behind, &size) == 0;
     }
     reader->offset = offset;
     return sound;

@@ -145,12 +145,17 @@ const char *jitdump_reader_error(const struct jitdump_reader *reader);
 
 /*
  * Walks a DEBUG_INFO record's entries. Returns 1 and fills *entry, 0 behind the last one, -EINVAL
- * when the record ends inside an entry. At 0, record->debug_info.entries + walk->at is where a
- * trailer may start.
+ * when the record ends inside an entry.
  */
 int jitdump_entry_next(const struct jitdump_reader *reader,
                        const struct jitdump_record_view *record, struct jitdump_entry_walk *walk,
                        struct jitdump_entry *entry);
+
+/* Sets *at and *size to what stands behind the entries: a trailer, perhaps. 0 or -EINVAL as above:
+ * to what stands from that entry on. */
+int jitdump_behind_entries(const struct jitdump_reader *reader,
+                           const struct jitdump_record_view *record, const uint8_t **at,
+                           size_t *size);
 
 /* Integers of the file's byte order, from unaligned memory. */
 uint32_t jitdump_reader_u32(const struct jitdump_reader *reader, const void *at);

@@ -63,18 +63,8 @@ struct method_names {
 static size_t read_some(const struct method_names *names, uint32_t file, uint8_t *to, size_t size,
                         uint64_t offset)
 {
-    size_t have = 0;
-    while (have < size) {
-        ssize_t n = pread(names->files[file].fd, to + have, size - have, (off_t)(offset + have));
-        if (n <= 0) {
-            if (n < 0 && errno == EINTR) {
-                continue;
-            }
-            break;
-        }
-        have += (size_t)n;
-    }
-    return have;
+    ssize_t n = descriptor_read_at(names->files[file].fd, to, size, offset);
+    return n > 0 ? (size_t)n : 0;
 }
 
 /* Reads all of it, or fails. */
@@ -320,17 +310,14 @@ static int by_time(const void *left, const void *right, void *context)
 {
     const struct named_method *a = method(context, *(const uint32_t *)left);
     const struct named_method *b = method(context, *(const uint32_t *)right);
-    if (a->from != b->from) {
-        return a->from < b->from ? -1 : 1;
-    }
-    return (a->number > b->number) - (a->number < b->number);
+    return ORDER(a->from, b->from) ?: ORDER(a->number, b->number);
 }
 
 static int by_bytecode(const void *left, const void *right, void *context)
 {
     uint64_t a = method(context, *(const uint32_t *)left)->bytecodes;
     uint64_t b = method(context, *(const uint32_t *)right)->bytecodes;
-    return (a > b) - (a < b);
+    return ORDER(a, b);
 }
 
 /* Brings the order by bytecodes up to date; it is seldom asked for. */
@@ -372,8 +359,7 @@ static int read_table(struct method_names *names, bool is_all)
 
 static int add_file(struct method_names *names, int fd)
 {
-    int err =
-        array_reserve(&names->files, names->file_count, &names->file_room, sizeof *names->files);
+    int err = ARRAY_RESERVE(names->files, names->file_count, names->file_room);
     if (!err) {
         names->files[names->file_count++] = (struct table){.fd = fd};
     }

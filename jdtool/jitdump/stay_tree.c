@@ -14,13 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int by_value(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left;
-    uint64_t b = *(const uint64_t *)right;
-    return (a > b) - (a < b);
-}
-
 /* The number of bounds at or below address; so its leaf plus one. */
 static size_t bounds_up_to(const struct stay_tree *tree, uint64_t address)
 {
@@ -43,7 +36,7 @@ static int find_bounds(struct stay_tree *tree)
             tree->bounds[count++] = stay->address + stay->size;
         }
     }
-    qsort(tree->bounds, count, sizeof *tree->bounds, by_value);
+    qsort(tree->bounds, count, sizeof *tree->bounds, compare_u64);
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
         if (kept == 0 || tree->bounds[kept - 1] != tree->bounds[i]) {
@@ -128,10 +121,7 @@ static int by_time(const void *left, const void *right)
 {
     const struct code_stay *a = *(const struct code_stay *const *)left;
     const struct code_stay *b = *(const struct code_stay *const *)right;
-    if (a->from != b->from) {
-        return a->from < b->from ? -1 : 1;
-    }
-    return (a->number > b->number) - (a->number < b->number);
+    return ORDER(a->from, b->from) ?: ORDER(a->number, b->number);
 }
 
 /* A tree of the stays of all trees from `first` on, and of those given, in the place of these. */

@@ -114,7 +114,7 @@ static int by_time(const void *a, const void *b)
 {
     uint64_t first = time_of(a);
     uint64_t second = time_of(b);
-    return first < second ? -1 : first > second;
+    return ORDER(first, second);
 }
 
 /* Sorts a list that is not: *sorted. */
@@ -392,8 +392,7 @@ static int take_text(struct thread_journal *journal, uint64_t kind, uint64_t val
         return label ? 0 : -ENOMEM;
     }
     struct thread *thread = get_thread(journal, head->tid);
-    if (!thread || array_reserve(&thread->names, thread->name_count, &thread->name_room,
-                                 sizeof *thread->names)) {
+    if (!thread || ARRAY_RESERVE(thread->names, thread->name_count, thread->name_room)) {
         return -ENOMEM;
     }
     thread->names_sorted =
@@ -476,8 +475,7 @@ static int take_block(struct thread_journal *journal, const struct threads_block
                       const struct threads_slot *slots, uint64_t offset)
 {
     struct thread *thread = get_thread(journal, head->tid);
-    if (!thread || array_reserve(&thread->blocks, thread->block_count, &thread->block_room,
-                                 sizeof *thread->blocks)) {
+    if (!thread || ARRAY_RESERVE(thread->blocks, thread->block_count, thread->block_room)) {
         return -ENOMEM;
     }
     uint64_t mounted =
@@ -525,20 +523,7 @@ static int take_block(struct thread_journal *journal, const struct threads_block
 static bool journal_read_at(const struct thread_journal *journal, void *out, size_t size,
                             uint64_t offset)
 {
-    uint8_t *to = out;
-    while (size) {
-        ssize_t n = pread(journal->fd, to, size, (off_t)offset);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            return false;
-        }
-        to += n;
-        size -= (size_t)n;
-        offset += (uint64_t)n;
-    }
-    return true;
+    return descriptor_read_at(journal->fd, out, size, offset) == (ssize_t)size;
 }
 
 static void break_off(struct thread_journal *journal, const char *why)

@@ -344,8 +344,7 @@ static int decode_methods(struct trailer_section *section, struct trailer_names 
 
 int trailer_add_node(struct trailer *trailer, const struct trailer_node *node)
 {
-    int error = array_reserve(&trailer->nodes, trailer->node_count, &trailer->node_room,
-                              sizeof(*trailer->nodes));
+    int error = ARRAY_RESERVE(trailer->nodes, trailer->node_count, trailer->node_room);
     if (!error) {
         trailer->nodes[trailer->node_count++] = *node;
     }
@@ -354,8 +353,7 @@ int trailer_add_node(struct trailer *trailer, const struct trailer_node *node)
 
 int trailer_add_range(struct trailer *trailer, const struct trailer_range *range)
 {
-    int error = array_reserve(&trailer->ranges, trailer->range_count, &trailer->range_room,
-                              sizeof(*trailer->ranges));
+    int error = ARRAY_RESERVE(trailer->ranges, trailer->range_count, trailer->range_room);
     if (!error) {
         trailer->ranges[trailer->range_count++] = *range;
     }
@@ -592,7 +590,7 @@ static struct place place_of(const struct trailer_names *names, const struct tra
 
 static int add(struct tree_rows *rows, uint64_t address, struct place place)
 {
-    if (array_reserve(&rows->entries, rows->count, &rows->room, sizeof(*rows->entries)) < 0) {
+    if (ARRAY_RESERVE(rows->entries, rows->count, rows->room)) {
         return -ENOMEM;
     }
     rows->entries[rows->count++] =

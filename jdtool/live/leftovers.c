@@ -56,8 +56,7 @@ static bool has(const struct identities *identities, const struct identity *one)
 
 static void add(struct identities *identities, const struct identity *identity)
 {
-    if (array_reserve(&identities->list, identities->count, &identities->room,
-                      sizeof *identities->list) == 0) {
+    if (ARRAY_RESERVE(identities->list, identities->count, identities->room) == 0) {
         identities->list[identities->count++] = *identity;
     }
 }

@@ -80,7 +80,7 @@ static bool take_symbol(void *context, char *line)
                             .percent = strtod(percent, NULL),
                             .pieces = 1};
     if (symbol.file && symbol.name &&
-        array_reserve(&choice->symbols, choice->count, &choice->room, sizeof symbol) == 0) {
+        ARRAY_RESERVE(choice->symbols, choice->count, choice->room) == 0) {
         choice->symbols[choice->count++] = symbol;
         return true;
     }
@@ -94,15 +94,14 @@ static int by_name(const void *one, const void *other)
 {
     const struct symbol *a = one;
     const struct symbol *b = other;
-    int order = strcmp(a->name, b->name);
-    return order ? order : strcmp(a->file, b->file);
+    return strcmp(a->name, b->name) ?: strcmp(a->file, b->file);
 }
 
 static int by_percent(const void *one, const void *other)
 {
     const struct symbol *a = one;
     const struct symbol *b = other;
-    return a->percent != b->percent ? (a->percent < b->percent ? 1 : -1) : by_name(one, other);
+    return ORDER(b->percent, a->percent) ?: by_name(one, other);
 }
 
 /* What has one name becomes one. */

@@ -183,8 +183,7 @@ static bool check_cie(struct checker *checker, Dwarf_Off offset, const Dwarf_CIE
     if (entry->return_address_register >= CFI_REGISTERS ||
         !read_augmentation(checker, entry, &cie) ||
         !check_program(entry->initial_instructions, entry->initial_instructions_end) ||
-        array_reserve(&checker->cies, checker->cie_count, &checker->cie_room,
-                      sizeof *checker->cies) < 0) {
+        ARRAY_RESERVE(checker->cies, checker->cie_count, checker->cie_room)) {
         return false;
     }
     checker->cies[checker->cie_count++] = cie;
@@ -196,7 +195,7 @@ static int compare_cie(const void *key, const void *element)
 {
     Dwarf_Off offset = *(const Dwarf_Off *)key;
     Dwarf_Off its = ((const struct cie *)element)->offset;
-    return (offset > its) - (offset < its);
+    return ORDER(offset, its);
 }
 
 /* NULL: none is there. Stays valid until the next check_cie. */
@@ -217,8 +216,7 @@ static bool check_fde(struct checker *checker, Dwarf_Off offset, const Dwarf_FDE
     if (!cie || !skip(&at, entry->end, 2 * cie->address_bytes) ||
         (cie->sized && uleb128_get(&at, entry->end, &augmentation)) ||
         !skip(&at, entry->end, augmentation) || !check_program(at, entry->end) ||
-        array_reserve(&checker->fdes, checker->fde_count, &checker->fde_room,
-                      sizeof *checker->fdes) < 0) {
+        ARRAY_RESERVE(checker->fdes, checker->fde_count, checker->fde_room)) {
         return false;
     }
     checker->fdes[checker->fde_count++] = (uint32_t)offset;
@@ -253,13 +251,6 @@ static bool check_entries(struct checker *checker)
 
 /* ---- The table of .eh_frame_hdr ---- */
 
-static int compare_offset(const void *key, const void *element)
-{
-    uint32_t a = *(const uint32_t *)key;
-    uint32_t b = *(const uint32_t *)element;
-    return (a > b) - (a < b);
-}
-
 /* Whether an FDE begins there. The table is in the FDEs' order, mostly: *guess is where to look. */
 static bool is_fde(const struct checker *checker, uint32_t offset, uint32_t *guess)
 {
@@ -268,7 +259,7 @@ static bool is_fde(const struct checker *checker, uint32_t offset, uint32_t *gue
         return true;
     }
     const uint32_t *found = checker->fde_count ? bsearch(&offset, checker->fdes, checker->fde_count,
-                                                         sizeof offset, compare_offset)
+                                                         sizeof offset, compare_u32)
                                                : NULL;
     *guess = found ? (uint32_t)(found - checker->fdes) + 1 : 0;
     return found;

@@ -426,8 +426,7 @@ static int compare_fdes(const void *a, const void *b)
 {
     const struct fde *left = a;
     const struct fde *right = b;
-    return left->start != right->start ? (left->start > right->start ? 1 : -1)
-                                       : (left->at > right->at) - (left->at < right->at);
+    return ORDER(left->start, right->start) ?: ORDER(left->at, right->at);
 }
 
 /* Those of [from, to), in the order of addresses, which they mostly have. */
@@ -458,7 +457,7 @@ static int list_fdes(struct reader *reader, uint64_t from, uint64_t to)
             fde.start >= to) {
             continue;
         }
-        if (array_reserve(&reader->fdes, reader->count, &reader->room, sizeof fde) < 0) {
+        if (ARRAY_RESERVE(reader->fdes, reader->count, reader->room)) {
             return -ENOMEM;
         }
         is_sorted &= !reader->count || reader->fdes[reader->count - 1].start <= fde.start;

@@ -458,8 +458,7 @@ static const struct native_row *keep_own(struct frame_rows *rows, const struct n
                                          Dwarf_Frame *frame)
 {
     struct own_row *own = NULL;
-    if (array_reserve(&rows->own, rows->own_count, &rows->own_room, sizeof(struct own_row *)) < 0 ||
-        !(own = malloc(sizeof *own))) {
+    if (ARRAY_RESERVE(rows->own, rows->own_count, rows->own_room) || !(own = malloc(sizeof *own))) {
         return NULL;
     }
     *own = (struct own_row){*row, frame};
@@ -497,7 +496,7 @@ const struct native_row *frame_rows_at(struct frame_rows *rows, uint64_t address
     if (rows->count == FRAME_ROWS_MAX) {
         forget(rows);
     }
-    if (array_reserve(&rows->list, rows->count, &rows->room, sizeof *rows->list) < 0 ||
+    if (ARRAY_RESERVE(rows->list, rows->count, rows->room) ||
         hash_map_add(&rows->by_address, address, rows->count)) {
         return &rows->nothing;
     }

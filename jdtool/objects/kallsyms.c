@@ -38,8 +38,7 @@ static uint16_t module_of(struct kallsyms *kallsyms, const char *name)
             return (uint16_t)(i + 1);
         }
     }
-    if (count >= UINT16_MAX - 1 ||
-        array_reserve(&kallsyms->modules, count, &kallsyms->module_room, sizeof(char *)) < 0) {
+    if (count >= UINT16_MAX - 1 || ARRAY_RESERVE(kallsyms->modules, count, kallsyms->module_room)) {
         return 0;
     }
     char *kept = strdup(name);

@@ -88,7 +88,7 @@ static bool add_range(struct ranges *ranges, uint64_t start, uint64_t end, uint6
         return true;
     }
     if (ranges->count >= LINES_RANGES_MAX ||
-        array_reserve(&ranges->list, ranges->count, &ranges->room, sizeof *ranges->list) < 0) {
+        ARRAY_RESERVE(ranges->list, ranges->count, ranges->room)) {
         return false;
     }
     ranges->list[ranges->count++] = (struct range){start, end, of};
@@ -99,10 +99,7 @@ static int by_start(const void *left, const void *right)
 {
     const struct range *a = left;
     const struct range *b = right;
-    if (a->start != b->start) {
-        return a->start < b->start ? -1 : 1;
-    }
-    return (a->of > b->of) - (a->of < b->of);
+    return ORDER(a->start, b->start) ?: ORDER(a->of, b->of);
 }
 
 static void sort_ranges(struct ranges *ranges)
@@ -158,7 +155,7 @@ static void read_units(struct lines *lines)
         uint32_t number = lines->unit_count;
         if (dwarf_offdie(lines->dwarf, offset + header_size, &die) &&
             dwarf_tag(&die) == DW_TAG_compile_unit && !is_split(&die)) {
-            if (array_reserve(&lines->units, number, &lines->unit_room, sizeof *lines->units) < 0) {
+            if (ARRAY_RESERVE(lines->units, number, lines->unit_room)) {
                 break;
             }
             lines->units[lines->unit_count++] =
@@ -332,8 +329,7 @@ static const char *call_file(Dwarf_Die *unit, Dwarf_Die *inlined)
 
 static bool add_inline(struct lines *lines, const struct object_inline *one)
 {
-    if (array_reserve(&lines->inlines, lines->inline_count, &lines->inline_room,
-                      sizeof *lines->inlines) < 0) {
+    if (ARRAY_RESERVE(lines->inlines, lines->inline_count, lines->inline_room)) {
         return false;
     }
     lines->inlines[lines->inline_count++] = *one;
@@ -403,8 +399,7 @@ size_t lines_at(struct lines *lines, uint64_t address, const struct object_inlin
     if (lines->answer_count == LINES_ANSWERS_MAX || lines->names.count > STRINGS_MAX) {
         forget_answers(lines);
     }
-    if (array_reserve(&lines->answers, lines->answer_count, &lines->answer_room,
-                      sizeof *lines->answers) < 0 ||
+    if (ARRAY_RESERVE(lines->answers, lines->answer_count, lines->answer_room) ||
         hash_map_add(&lines->by_address, address, lines->answer_count)) {
         return 0;
     }

@@ -133,8 +133,7 @@ int objects_list_build_id(struct objects *objects, const char *path, const uint8
         }
         return 0;
     }
-    if (array_reserve(&objects->listed, objects->listed_count, &objects->listed_room,
-                      sizeof *objects->listed) < 0 ||
+    if (ARRAY_RESERVE(objects->listed, objects->listed_count, objects->listed_room) ||
         hash_map_add(&objects->listed_by_path, hash_of_path(path), objects->listed_count)) {
         return -ENOMEM;
     }
@@ -235,8 +234,7 @@ static struct object *too_many(struct objects *objects)
 static struct object *add_object(struct objects *objects, const struct file_identity *identity)
 {
     if (objects->count >= OBJECTS_MAX ||
-        array_reserve(&objects->list, objects->count, &objects->room, sizeof(struct object *)) <
-            0) {
+        ARRAY_RESERVE(objects->list, objects->count, objects->room)) {
         return too_many(objects);
     }
     struct object *object =

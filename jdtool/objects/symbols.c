@@ -17,7 +17,7 @@ void symbols_add(struct symbols *symbols, const struct symbol *symbol)
         symbols->cut = true;
         return;
     }
-    if (array_reserve(&symbols->list, symbols->count, &symbols->room, sizeof *symbols->list) < 0) {
+    if (ARRAY_RESERVE(symbols->list, symbols->count, symbols->room)) {
         symbols->failed = true;
         return;
     }

@@ -66,7 +66,7 @@ static uint32_t find(const struct held *held, uint64_t number)
 static uint32_t new_slot(struct held *held, uint64_t number)
 {
     if (held->first_free == NO_SLOT) {
-        if (array_reserve(&held->list, held->count, &held->room, sizeof *held->list)) {
+        if (ARRAY_RESERVE(held->list, held->count, held->room)) {
             return NO_SLOT;
         }
         held->list[held->count] = (struct thread){.next_free = NO_SLOT};

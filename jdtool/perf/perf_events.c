@@ -92,8 +92,7 @@ int perf_events_add(struct perf_data *data, const uint8_t *attr, size_t attr_siz
     known = attr_size < known ? attr_size : known;
     uint8_t *raw = realloc(data->raw_attrs, (data->event_count + (size_t)1) * each);
     data->raw_attrs = raw ? raw : data->raw_attrs;
-    if (!raw ||
-        array_reserve(&data->events, data->event_count, &data->event_room, sizeof *data->events)) {
+    if (!raw || ARRAY_RESERVE(data->events, data->event_count, data->event_room)) {
         return -ENOMEM;
     }
     struct perf_event *event = &data->events[data->event_count];

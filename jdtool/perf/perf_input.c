@@ -101,20 +101,8 @@ uint64_t perf_input_size(const struct perf_input *input)
 
 int perf_input_read_at(const struct perf_input *input, uint64_t offset, void *to, size_t size)
 {
-    uint8_t *at = to;
-    while (size > 0) {
-        ssize_t n = pread(input->fd, at, size, (off_t)offset);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            return n < 0 ? -errno : -ENODATA;
-        }
-        at += n;
-        offset += (uint64_t)n;
-        size -= (size_t)n;
-    }
-    return 0;
+    ssize_t n = descriptor_read_at(input->fd, to, size, offset);
+    return n < 0 ? (int)n : (size_t)n < size ? -ENODATA : 0;
 }
 
 void perf_input_seek(struct perf_input *input, uint64_t offset, uint64_t end)

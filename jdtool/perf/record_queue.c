@@ -141,7 +141,7 @@ void *record_queue_put(struct record_queue *queue, const struct queued_record *r
 {
     size_t taken = ((size_t)record->size + 15) & ~(size_t)15;
     struct block *block = queue->block;
-    if (array_reserve(&queue->heap, queue->count, &queue->room, sizeof *queue->heap)) {
+    if (ARRAY_RESERVE(queue->heap, queue->count, queue->room)) {
         return NULL;
     }
     if (!block || block->room - block->used < taken) {

@@ -63,7 +63,7 @@ static int note_thread(struct jfr_marks *marks, const struct resolved_thread *th
 {
     struct known_thread *known = find_thread(marks, thread->pid, thread->tid);
     if (!known) {
-        if (array_reserve(&marks->threads, marks->count, &marks->room, sizeof *marks->threads) ||
+        if (ARRAY_RESERVE(marks->threads, marks->count, marks->room) ||
             hash_map_add(&marks->by_tid, thread->tid, marks->count)) {
             return no_memory();
         }

@@ -380,7 +380,7 @@ static void take_node(struct reading *reading)
     if (reading->err) {
         return;
     }
-    if (array_reach(&things->depths, next, &things->depth_room, sizeof *things->depths)) {
+    if (ARRAY_REACH(things->depths, next, things->depth_room)) {
         no_memory(reading);
         return;
     }

@@ -71,7 +71,7 @@ static bool has_match(const struct sample_filter *filter, int side, const char *
 /* Without memory for it, an answer is found again each time. */
 static bool matches(struct sample_filter *filter, int side, const struct resolved_method *method)
 {
-    if (array_reach(&filter->methods, method->id, &filter->method_room, sizeof *filter->methods)) {
+    if (ARRAY_REACH(filter->methods, method->id, filter->method_room)) {
         return has_match(filter, side, method->name);
     }
     uint8_t *answer = &filter->methods[method->id].of[side];

@@ -1,5 +1,4 @@
 /* jdtool export: a profile in other formats. */
-#include "jdtool/base/message.h"
 #include "jdtool/exports/export.h"
 #include "jdtool/pipeline/export_input.h"
 

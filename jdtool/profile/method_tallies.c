@@ -1,5 +1,6 @@
 #include "jdtool/profile/method_tallies.h"
 
+#include "jdtool/base/array.h"
 #include "jdtool/base/unique.h"
 
 #include <errno.h>
@@ -123,19 +124,15 @@ static int compare(const void *a, const void *b, void *argument)
         tallies[i] = &sorting->tallies->list[ids[i]];
         weights[i] = weights_of(sorting->made, sorting->tallies, ids[i]);
     }
-    if (sorting->by_function && tallies[0]->function != tallies[1]->function) {
-        return tallies[0]->function < tallies[1]->function ? -1 : 1;
-    }
+    int order = sorting->by_function ? ORDER(tallies[0]->function, tallies[1]->function) : 0;
     uint32_t events = sorting->made->events;
-    for (uint32_t i = 0; i < 2 * events; i++) {
+    for (uint32_t i = 0; i < 2 * events && !order; i++) {
         /* Self and total of that event, so that what has nothing of it is last; then the others'.
          */
         uint32_t at = (i / 2 + sorting->event) % events + i % 2 * events;
-        if (weights[0][at] != weights[1][at]) {
-            return weights[0][at] > weights[1][at] ? -1 : 1;
-        }
+        order = ORDER(weights[1][at], weights[0][at]);
     }
-    return ids[0] < ids[1] ? -1 : ids[0] > ids[1];
+    return order ?: ORDER(ids[0], ids[1]);
 }
 
 int method_tallies_order(const struct method_tallies *r, const struct tallies *tallies,

@@ -1,5 +1,6 @@
 #include "jdtool/profile/profile.h"
 
+#include "jdtool/base/array.h"
 #include "jdtool/base/intern.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/tree.h"
@@ -76,8 +77,7 @@ static int intern_function(struct profile *profile, const struct profile_functio
             return 0;
         }
     }
-    if (array_reserve(&profile->functions, profile->function_count, &private->function_room,
-                      sizeof *profile->functions) ||
+    if (ARRAY_RESERVE(profile->functions, profile->function_count, private->function_room) ||
         hash_map_add(&private->functions, hash, profile->function_count)) {
         return -ENOMEM;
     }
@@ -120,14 +120,12 @@ static int function_of(struct profile *profile, const struct resolved_method *me
     struct profile_private *private = profile->private;
     uint32_t *number = &private->unknown_function;
     if (method) {
-        if (array_reach(&private->method_function, method->id, &private->method_room,
-                        sizeof *number)) {
+        if (ARRAY_REACH(private->method_function, method->id, private->method_room)) {
             return -ENOMEM;
         }
         number = &private->method_function[method->id];
     } else if (module) {
-        if (array_reach(&private->module_function, module->id, &private->module_function_room,
-                        sizeof *number)) {
+        if (ARRAY_REACH(private->module_function, module->id, private->module_function_room)) {
             return -ENOMEM;
         }
         number = &private->module_function[module->id];
@@ -168,8 +166,7 @@ static int note_module(struct profile *profile, const struct module *module)
     if (!module || (module->id < profile->module_count && profile->modules[module->id])) {
         return 0;
     }
-    if (array_reach(&profile->modules, module->id, &private->module_room,
-                    sizeof(struct module *))) {
+    if (ARRAY_REACH(profile->modules, module->id, private->module_room)) {
         return -ENOMEM;
     }
     if (profile->module_count <= module->id) {
@@ -232,15 +229,12 @@ static int intern_location(struct profile *profile, struct profile_location *wan
     err = err ? err : code_of(profile, wanted->code, &wanted->code_number);
     wanted->first_line = profile->line_count;
     for (uint32_t i = 0; !err && i < wanted->line_count; i++) {
-        err = array_reserve(&profile->lines, profile->line_count, &private->line_room,
-                            sizeof *profile->lines);
+        err = ARRAY_RESERVE(profile->lines, profile->line_count, private->line_room);
         if (!err) {
             profile->lines[profile->line_count++] = private->group[i];
         }
     }
-    if (err ||
-        array_reserve(&profile->locations, profile->location_count, &private->location_room,
-                      sizeof *profile->locations) ||
+    if (err || ARRAY_RESERVE(profile->locations, profile->location_count, private->location_room) ||
         hash_map_add(&private->locations, hash, profile->location_count)) {
         return -ENOMEM;
     }
@@ -263,7 +257,7 @@ static int find_location(struct profile *profile, const struct location *seen, u
         location.address = seen->module_address;
     }
     for (uint32_t i = 0; i < count; i++) {
-        if (array_reserve(&private->group, i, &private->group_room, sizeof *private->group)) {
+        if (ARRAY_RESERVE(private->group, i, private->group_room)) {
             return -ENOMEM;
         }
         private->group[i] = (struct profile_line){.line = frames[i].line,
@@ -314,7 +308,7 @@ static int profile_stack_of(struct profile *profile, const struct resolved_sampl
     }
     uint32_t *numbers = private->of_nodes.list;
     for (; at && numbers[at] == 0; at = stacks->nodes[at].caller) {
-        if (array_reserve(&private->path, depth, &private->path_room, sizeof *private->path)) {
+        if (ARRAY_RESERVE(private->path, depth, private->path_room)) {
             return -ENOMEM;
         }
         private->path[depth++] = at;
@@ -556,8 +550,7 @@ int profile_keep(struct profile *profile, const struct profile_sample *sample)
     if (!profile->keeps_times) {
         return merge_sample(profile, &private->samples, &private->sample_room, sample);
     }
-    if (array_reserve(&profile->samples, profile->sample_count, &private->sample_room,
-                      sizeof *profile->samples)) {
+    if (ARRAY_RESERVE(profile->samples, profile->sample_count, private->sample_room)) {
         return -ENOMEM;
     }
     profile->samples[profile->sample_count++] = *sample;
@@ -621,7 +614,7 @@ static int compare_samples(const void *a, const void *b, void *context)
         case BY_TIME:
             break;
         case BY_NUMBER:
-            return numbers[0] < numbers[1] ? -1 : numbers[0] > numbers[1];
+            return ORDER(numbers[0], numbers[1]);
         }
         if (of_first != of_second) {
             return of_first < of_second ? -1 : 1;
@@ -649,8 +642,7 @@ int profile_add_mark(struct profile *profile, const struct resolved_mark *mark)
         .is_open = mark->is_open,
     };
     if (!made.text || !made.subject || profile_intern_thread(profile, mark->thread, &made.thread) ||
-        array_reserve(&profile->marks, profile->mark_count, &profile->private->mark_room,
-                      sizeof *profile->marks)) {
+        ARRAY_RESERVE(profile->marks, profile->mark_count, profile->private->mark_room)) {
         return -ENOMEM;
     }
     profile->marks[profile->mark_count++] = made;

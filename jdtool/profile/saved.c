@@ -83,8 +83,7 @@ static uint32_t module_ref(struct saved *saved, const struct module *module)
     if (!module) {
         return 0;
     }
-    if (array_reach(&saved->module_numbers, module->id, &saved->module_room,
-                    sizeof *saved->module_numbers)) {
+    if (ARRAY_REACH(saved->module_numbers, module->id, saved->module_room)) {
         saved->texts.error = -ENOMEM;
         return 0;
     }

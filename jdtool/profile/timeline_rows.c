@@ -1,5 +1,7 @@
 #include "jdtool/profile/timeline_rows.h"
 
+#include "jdtool/base/array.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +10,7 @@ static int compare_beginnings(const void *a, const void *b)
 {
     const struct profile_mark *first = *(const struct profile_mark *const *)a;
     const struct profile_mark *second = *(const struct profile_mark *const *)b;
-    if (first->from != second->from) {
-        return first->from < second->from ? -1 : 1;
-    }
-    return first->until < second->until ? -1 : first->until > second->until;
+    return ORDER(first->from, second->from) ?: ORDER(first->until, second->until);
 }
 
 int timeline_marks_of(const struct profile *profile, enum mark_kind kind,
@@ -44,20 +43,14 @@ static int compare_totals(const void *a, const void *b)
 {
     const struct timeline_row *first = a;
     const struct timeline_row *second = b;
-    if (first->total != second->total) {
-        return first->total > second->total ? -1 : 1;
-    }
-    return compare_names(a, b);
+    return ORDER(second->total, first->total) ?: compare_names(a, b);
 }
 
 static int compare_counts(const void *a, const void *b)
 {
     const struct timeline_row *first = a;
     const struct timeline_row *second = b;
-    if (first->count != second->count) {
-        return first->count > second->count ? -1 : 1;
-    }
-    return compare_totals(a, b);
+    return ORDER(second->count, first->count) ?: compare_totals(a, b);
 }
 
 static const char *name_of(const struct profile_mark *mark, enum timeline_key key)
@@ -105,13 +98,6 @@ int timeline_rows_make(const struct profile *profile, enum mark_kind kind, enum 
 
 /* ---- At once ---- */
 
-static int compare_numbers(const void *a, const void *b)
-{
-    uint64_t first = *(const uint64_t *)a;
-    uint64_t second = *(const uint64_t *)b;
-    return first < second ? -1 : first > second;
-}
-
 uint32_t timeline_most_at_once(const struct profile *profile, enum mark_kind kind)
 {
     uint64_t *from = calloc((size_t)profile->mark_count + 1, sizeof *from);
@@ -125,8 +111,8 @@ uint32_t timeline_most_at_once(const struct profile *profile, enum mark_kind kin
         }
     }
     if (from && until) {
-        qsort(from, count, sizeof *from, compare_numbers);
-        qsort(until, count, sizeof *until, compare_numbers);
+        qsort(from, count, sizeof *from, compare_u64);
+        qsort(until, count, sizeof *until, compare_u64);
     }
     for (uint32_t i = 0, ended = 0; i < count; i++) {
         while (ended < count && until[ended] <= from[i]) {

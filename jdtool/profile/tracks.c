@@ -1,5 +1,7 @@
 #include "jdtool/profile/tracks.h"
 
+#include "jdtool/base/array.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,13 +15,7 @@ static int compare_tracks(const void *a, const void *b)
 {
     const struct track_samples *first = a;
     const struct track_samples *second = b;
-    if (first->event != second->event) {
-        return first->event < second->event ? -1 : 1;
-    }
-    if (first->weight != second->weight) {
-        return first->weight > second->weight ? -1 : 1;
-    }
-    return first->track < second->track ? -1 : first->track > second->track;
+    return ORDER(first->event, second->event) ?: ORDER(second->weight, first->weight) ?: ORDER(first->track, second->track);
 }
 
 int tracks_make(const struct profile *profile, struct tracks *tracks)

@@ -9,7 +9,6 @@
 #include "jdtool/record/usdt_notes.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>

@@ -45,8 +45,7 @@ static bool take_jvm(void *context, pid_t pid, const char *name)
     }
     if (target_dump(&target, dump) && fetch_find(&fetch, &target, dump, look->profile) == 0) {
         if (!is_known(machine, fetch.dump) &&
-            array_reserve(&machine->dumps, machine->count, &machine->room,
-                          sizeof *machine->dumps) == 0) {
+            ARRAY_RESERVE(machine->dumps, machine->count, machine->room) == 0) {
             machine->dumps[machine->count++] = fetch;
         } else {
             fetch_close(&fetch);

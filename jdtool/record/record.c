@@ -51,7 +51,7 @@ static bool has_further_names(struct giving *giving, const struct stat *status)
         i++;
     }
     if (i == giving->count) {
-        if (array_reserve(&giving->list, giving->count, &giving->room, sizeof *giving->list)) {
+        if (ARRAY_RESERVE(giving->list, giving->count, giving->room)) {
             return true;
         }
         giving->list[giving->count++] =
@@ -175,8 +175,7 @@ static int add_jvm(struct recorder *recorder, const struct target *target)
         error_message("profiling %d JVMs, the most that are possible", RECORDING_LOOKED_AT_MAX);
         return STATUS_FAILED;
     }
-    if (!place && array_reserve(&recorder->jvms, recorder->jvm_count, &recorder->jvm_room,
-                                sizeof *recorder->jvms)) {
+    if (!place && ARRAY_RESERVE(recorder->jvms, recorder->jvm_count, recorder->jvm_room)) {
         error_message("failed to start: %s", strerror(ENOMEM));
         return STATUS_FAILED;
     }

@@ -191,8 +191,7 @@ static void pack_dumps(const struct recorder *recorder, struct packing *packing)
              recorder->profile.at);
     (void)glob(pattern, GLOB_BRACE, NULL, &found);
     for (size_t i = 0; i < found.gl_pathc; i++) {
-        if (!array_reserve(&packing->files, packing->count, &packing->room,
-                           sizeof(struct output_file *))) {
+        if (!ARRAY_RESERVE(packing->files, packing->count, packing->room)) {
             packing->files[packing->count] = packed_file_make(found.gl_pathv[i]);
             packing->count += packing->files[packing->count] != NULL;
         }

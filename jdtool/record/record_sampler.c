@@ -4,13 +4,11 @@
 
 #include "jdtool/base/message.h"
 #include "jdtool/base/text.h"
-#include "jdtool/base/units.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/walk/walker.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>

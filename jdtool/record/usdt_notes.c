@@ -1,7 +1,6 @@
 #include "jdtool/record/usdt_notes.h"
 
 #include <gelf.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -121,8 +121,7 @@ int dumps_notice(struct dumps *dumps, const struct mapping *mapping)
         return 0;
     }
     char *kept = strdup(mapping->path);
-    if (!kept || array_reserve(&dumps->markers, dumps->marker_count, &dumps->marker_room,
-                               sizeof *dumps->markers)) {
+    if (!kept || ARRAY_RESERVE(dumps->markers, dumps->marker_count, dumps->marker_room)) {
         free(kept);
         return -ENOMEM;
     }
@@ -280,8 +279,7 @@ int dumps_fork(struct dumps *dumps, const struct process *parent, const struct p
     if (!code.dump) {
         return 0;
     }
-    if (array_reach(&dumps->codes.list, process->index, &dumps->codes.room,
-                    sizeof *dumps->codes.list)) {
+    if (ARRAY_REACH(dumps->codes.list, process->index, dumps->codes.room)) {
         return dumps_no_memory();
     }
     assert(!dumps->codes.list[process->index].dump); /* invariant 2 */
@@ -349,11 +347,9 @@ static struct jvm_dump *add_dump(struct dumps *dumps, const struct process *proc
     struct jvm_dump *dump = calloc(1, sizeof *dump);
     char *kept = dump && recorded ? strdup(recorded) : NULL;
     if (!dump || (recorded && !kept) ||
-        array_reach(&dumps->codes.list, process->index, &dumps->codes.room,
-                    sizeof *dumps->codes.list) ||
-        array_reserve(&dumps->all, dumps->count, &dumps->room, sizeof(struct jvm_dump *)) ||
-        array_reserve(&dumps->list, dumps->count, &dumps->list_room,
-                      sizeof(struct recorded_jvm *))) {
+        ARRAY_REACH(dumps->codes.list, process->index, dumps->codes.room) ||
+        ARRAY_RESERVE(dumps->all, dumps->count, dumps->room) ||
+        ARRAY_RESERVE(dumps->list, dumps->count, dumps->list_room)) {
         free(kept);
         free(dump);
         (void)dumps_no_memory();

@@ -160,8 +160,7 @@ static const struct blob_frames *shape_of(struct locations *locations,
 static struct object *object_of(struct locations *locations, const struct mapped *mapped)
 {
     const struct mapped_file *file = mapped->file;
-    if (array_reach(&locations->files, file->index, &locations->file_room,
-                    sizeof *locations->files)) {
+    if (ARRAY_REACH(locations->files, file->index, locations->file_room)) {
         locations->failed = true;
         return NULL;
     }

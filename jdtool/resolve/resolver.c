@@ -323,8 +323,7 @@ static uint32_t read_lines(struct resolver *resolver)
     for (uint32_t i = 0; i < resolver->inner_count; i++) {
         const struct location *location = stack_table_location_at(stacks, resolver->inner[i]);
         for (uint32_t k = 0; k < location->line_count; k++) {
-            if (array_reserve(&resolver->lines, count, &resolver->line_room,
-                              sizeof *resolver->lines)) {
+            if (ARRAY_RESERVE(resolver->lines, count, resolver->line_room)) {
                 resolver->failed = true;
                 return 0;
             }
@@ -475,8 +474,7 @@ int resolver_codes(struct resolver *resolver, uint64_t until,
     uint32_t count;
     struct jvm_dump *const *all = dumps_all(resolver->dumps, &count);
     while (resolver->given_sources < count) {
-        if (array_reserve(&resolver->given, resolver->given_sources, &resolver->given_room,
-                          sizeof *resolver->given)) {
+        if (ARRAY_RESERVE(resolver->given, resolver->given_sources, resolver->given_room)) {
             return no_memory(resolver);
         }
         resolver->given[resolver->given_sources++] = 0;

@@ -17,8 +17,7 @@ static void touch(struct resolver *resolver, const struct resolved_code *code)
         (resolver->branch_count && resolver->branches[resolver->branch_count - 1] == code)) {
         return;
     }
-    if (array_reserve(&resolver->branches, resolver->branch_count, &resolver->branch_room,
-                      sizeof(struct resolved_code *))) {
+    if (ARRAY_RESERVE(resolver->branches, resolver->branch_count, resolver->branch_room)) {
         resolver->failed = true;
         return;
     }
@@ -39,8 +38,8 @@ static uint32_t *add_location(struct resolver *resolver, uint32_t location, uint
         count = cut.line_count = left;
         location = stack_table_location(stacks, &cut);
     }
-    if (location == HASH_MAP_NONE || array_reserve(&resolver->inner, resolver->inner_count,
-                                                   &resolver->inner_room, sizeof(uint32_t))) {
+    if (location == HASH_MAP_NONE ||
+        ARRAY_RESERVE(resolver->inner, resolver->inner_count, resolver->inner_room)) {
         resolver->failed = true;
         return NULL;
     }
@@ -209,7 +208,7 @@ static bool add_known_part(struct resolver *resolver, const struct perf_sample *
             return false;
         }
     }
-    if (array_reach(&resolver->places, inner, &resolver->place_room, sizeof *resolver->places)) {
+    if (ARRAY_REACH(resolver->places, inner, resolver->place_room)) {
         resolver->failed = true;
         return false;
     }
@@ -465,11 +464,9 @@ static uint32_t read_walked(struct resolver *resolver, struct walked *walked)
     uint32_t count = 0;
     struct walked_frame frame;
     while (walked_next(walked, &frame)) {
-        if (array_reserve(&resolver->walked_frames, count, &resolver->walked_room,
-                          sizeof *resolver->walked_frames) ||
-            array_reserve(&resolver->keys, count, &resolver->key_room, sizeof *resolver->keys) ||
-            array_reserve(&resolver->places, count, &resolver->place_room,
-                          sizeof *resolver->places)) {
+        if (ARRAY_RESERVE(resolver->walked_frames, count, resolver->walked_room) ||
+            ARRAY_RESERVE(resolver->keys, count, resolver->key_room) ||
+            ARRAY_RESERVE(resolver->places, count, resolver->place_room)) {
             resolver->failed = true;
             return 0;
         }

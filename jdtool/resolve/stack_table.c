@@ -15,7 +15,7 @@ static int start(struct stack_table *stacks)
 {
     stacks->epoch = next_epoch();
     stacks->node_count = 0;
-    if (array_reserve(&stacks->nodes, 0, &stacks->node_room, sizeof *stacks->nodes)) {
+    if (ARRAY_RESERVE(stacks->nodes, 0, stacks->node_room)) {
         return -ENOMEM;
     }
     stacks->nodes[stacks->node_count++] = (struct stack_node){0, HASH_MAP_NONE, NULL};

@@ -37,7 +37,7 @@ static bool fits(const struct maker *m, const char *name)
 static int begin_row(struct maker *m, uint64_t key, uint32_t id, uint64_t weight)
 {
     struct top_table *table = m->table;
-    if (array_reserve(&table->rows, table->count, &table->room, sizeof *table->rows)) {
+    if (ARRAY_RESERVE(table->rows, table->count, table->room)) {
         return -ENOMEM;
     }
     table->rows[table->count++] =
@@ -106,10 +106,7 @@ struct jvm_row {
 static int compare_jvms(const void *a, const void *b)
 {
     const struct jvm_row *x = a, *y = b;
-    if (x->weight != y->weight) {
-        return x->weight > y->weight ? -1 : 1;
-    }
-    return x->pid < y->pid ? -1 : x->pid > y->pid;
+    return ORDER(y->weight, x->weight) ?: ORDER(x->pid, y->pid);
 }
 
 /* Those that are looked after; programs that they have started are counted with none. */

@@ -99,7 +99,7 @@ int frames_append(struct frames *frames, const struct frame_row *row)
     if (frames->count && same_rules(&frames->rows[frames->count - 1], row)) {
         return 0;
     }
-    if (array_reserve(&frames->rows, frames->count, &frames->room, sizeof *frames->rows)) {
+    if (ARRAY_RESERVE(frames->rows, frames->count, frames->room)) {
         return -ENOMEM;
     }
     frames->rows[frames->count++] = *row;

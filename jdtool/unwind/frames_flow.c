@@ -91,7 +91,7 @@ static int queue(struct flow *flow, uint32_t at)
     if (flow->all[at].queued) {
         return 0;
     }
-    if (array_reserve(&flow->work, flow->work_count, &flow->work_room, sizeof *flow->work) < 0) {
+    if (ARRAY_RESERVE(flow->work, flow->work_count, flow->work_room)) {
         return -ENOMEM;
     }
     flow->all[at].queued = true;
@@ -124,7 +124,7 @@ static int arrive(struct flow *flow, int64_t offset, const struct flow_state *st
         }
         return 0;
     }
-    if (array_reserve(&flow->all, flow->count, &flow->room, sizeof *flow->all)) {
+    if (ARRAY_RESERVE(flow->all, flow->count, flow->room)) {
         return -ENOMEM;
     }
     struct reached *there = &flow->all[flow->count];

@@ -47,7 +47,7 @@ struct unwind_dump {
     struct code_frames *frames;
     struct jitdump_reader *reader;  /* the records, one after the other */
     struct jitdump_reader *details; /* goes to the records that belong to a LOAD */
-    FILE *out;
+    struct output_file *out;
     struct eh_frame table;
     uint64_t scratch;     /* the next free address for code with its information */
     uint64_t scratch_end; /* the lowest code */
@@ -59,7 +59,7 @@ struct unwind_dump {
 
 static void put(struct unwind_dump *dump, const void *bytes, size_t size)
 {
-    (void)fwrite(bytes, 1, size, dump->out); /* errors stick to the stream */
+    output_file_put(dump->out, bytes, size);
 }
 
 static void put_prefix(struct unwind_dump *dump, const struct jitdump_record_view *record)
@@ -276,37 +276,15 @@ static void place_scratch(struct unwind_dump *dump)
 
 static int write_dump(struct unwind_dump *dump, const char *path)
 {
-    char *temporary = NULL;
-    if (asprintf(&temporary, "%s.XXXXXX", path) < 0) {
-        error_message("failed to write %s: out of memory", path);
-        return -ENOMEM;
-    }
-    int error = 0;
-    int fd = mkstemp(temporary); /* mode 0600, O_EXCL */
-    dump->out = fd < 0 ? NULL : fdopen(fd, "wb");
-    if (!dump->out) {
-        error = -errno;
-        if (fd >= 0) {
-            (void)close(fd);
-        }
-    } else {
+    int error = output_file_open(path, &dump->out);
+    if (!error) {
         put(dump, jitdump_reader_header(dump->reader), sizeof(struct jitdump_header));
         error = copy_records(dump);
-        bool failed = ferror(dump->out) != 0;
-        if ((fclose(dump->out) != 0 || failed) && !error) {
-            error = errno ? -errno : -EIO;
+        if (error) {
+            output_file_fail(dump->out, error);
         }
-        if (!error && rename(temporary, path) != 0) {
-            error = -errno;
-        }
+        error = output_file_finish(dump->out);
     }
-    if (error) {
-        error_message("failed to write %s: %s", path, strerror(-error));
-        if (fd >= 0) {
-            (void)unlink(temporary);
-        }
-    }
-    free(temporary);
     return error;
 }
 

@@ -1,5 +1,6 @@
 #include "jdtool/view/annotate.h"
 
+#include "jdtool/base/array.h"
 #include "jdtool/base/unique.h"
 #include "jdtool/jitdump/code_index.h"
 #include "jdtool/jitdump/safepoint_lines.h"
@@ -21,7 +22,7 @@ static int find_code(struct annotation *a, const struct profile_location *locati
 {
     uint32_t *number = &a->numbers[location->code_number];
     if (*number == 0) {
-        if (array_reserve(&a->codes, a->code_count, &a->code_room, sizeof *a->codes)) {
+        if (ARRAY_RESERVE(a->codes, a->code_count, a->code_room)) {
             return -ENOMEM;
         }
         a->codes[a->code_count++] = (struct annotated_code){.code = location->code};
@@ -107,10 +108,7 @@ static int compare_places(const void *a, const void *b)
 {
     const struct annotated_place *first = a;
     const struct annotated_place *second = b;
-    if (first->code != second->code) {
-        return first->code < second->code ? -1 : 1;
-    }
-    return first->offset < second->offset ? -1 : first->offset > second->offset;
+    return ORDER(first->code, second->code) ?: ORDER(first->offset, second->offset);
 }
 
 int annotation_count(const struct profile *profile, struct annotation *a)
@@ -190,7 +188,7 @@ static int find_file(struct writer *w, const char *name, const char **text)
             return 0;
         }
     }
-    if (array_reserve(&w->files, w->file_count, &w->file_room, sizeof *w->files)) {
+    if (ARRAY_RESERVE(w->files, w->file_count, w->file_room)) {
         return -ENOMEM;
     }
     struct source_file *file = &w->files[w->file_count++];
@@ -557,14 +555,9 @@ static int compare_codes(const void *x, const void *y, void *argument)
     const struct annotation *a = argument;
     uint32_t i = *(const uint32_t *)x, k = *(const uint32_t *)y;
     uint32_t event = annotated_event(a, i), other = annotated_event(a, k);
-    if (event != other) {
-        return event < other ? -1 : 1;
-    }
-    uint64_t first = a->codes[i].weights[event], second = a->codes[k].weights[event];
-    if (first != second) {
-        return first > second ? -1 : 1;
-    }
-    return i < k ? -1 : 1;
+    return ORDER(event, other)
+               ?: ORDER(a->codes[k].weights[event], a->codes[i].weights[event])
+               ?: ORDER(i, k);
 }
 
 /* Whether a location of generated code has the wanted method inlined. */

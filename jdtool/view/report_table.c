@@ -1,6 +1,7 @@
 #include "jdtool/view/report_table.h"
 
-#include <errno.h>
+#include "jdtool/base/array.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,13 +137,9 @@ void report_row_ran(const struct report_table *rows, uint32_t index, char text[C
 static int compare_threads(const void *a, const void *b)
 {
     const struct report_thread *x = a, *y = b;
-    if (x->weight != y->weight) {
-        return x->weight > y->weight ? -1 : 1;
-    }
-    if (!x->samples != !y->samples) {
-        return x->samples ? -1 : 1;
-    }
-    return x->track < y->track ? -1 : x->track > y->track;
+    return ORDER(y->weight, x->weight)
+               ?: ORDER(!x->samples, !y->samples)
+               ?: ORDER(x->track, y->track);
 }
 
 struct report_thread *report_threads(const struct profile *profile, uint32_t event, uint32_t *count)

@@ -1,5 +1,6 @@
 #include "jdtool/view/report_text.h"
 
+#include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/text.h"
 #include "jdtool/base/tree.h"
@@ -179,8 +180,7 @@ static int read_chain(const struct profile *profile, uint32_t node, struct chain
         const struct profile_location *location =
             &profile->locations[profile->nodes[node].location];
         for (uint32_t k = 0; k < location->line_count; k++) {
-            if (array_reserve(&chain->functions, chain->count, &chain->room,
-                              sizeof *chain->functions)) {
+            if (ARRAY_RESERVE(chain->functions, chain->count, chain->room)) {
                 return -ENOMEM;
             }
             chain->functions[chain->count++] = profile->lines[location->first_line + k].function;
@@ -216,13 +216,7 @@ static int compare_branches(const void *a, const void *b, void *argument)
     const struct tree *tree = argument;
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     const struct branch *first = &tree->list[x], *second = &tree->list[y];
-    if (first->parent != second->parent) {
-        return first->parent < second->parent ? -1 : 1;
-    }
-    if (first->weight != second->weight) {
-        return first->weight > second->weight ? -1 : 1;
-    }
-    return x < y ? -1 : x > y;
+    return ORDER(first->parent, second->parent) ?: ORDER(second->weight, first->weight) ?: ORDER(x, y);
 }
 
 /* Branches below one another, the heaviest first; one that goes on as one is not indented. */

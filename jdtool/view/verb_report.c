@@ -1,5 +1,4 @@
 /* jdtool report: where the time went, as a table. */
-#include "jdtool/base/message.h"
 #include "jdtool/exports/export.h"
 #include "jdtool/pipeline/export_input.h"
 #include "jdtool/view/cells.h"

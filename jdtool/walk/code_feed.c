@@ -30,16 +30,12 @@ void code_feed_rest(struct code_feed *feed)
 /* One whose trailer is broken tells nothing. */
 static void take_facts(struct code_feed *feed, const struct jitdump_record_view *record)
 {
-    struct jitdump_entry_walk walk = {0};
-    struct jitdump_entry entry;
+    const uint8_t *behind;
+    size_t size;
     const char *why;
-    int more;
-    while ((more = jitdump_entry_next(feed->reader, record, &walk, &entry)) > 0) {
-    }
     feed->address = 0;
-    if (more == 0 &&
-        trailer_facts(feed->reader, record->debug_info.entries + walk.at,
-                      record->debug_info.entries_size - walk.at, feed->facts, &why) == 0) {
+    if (jitdump_behind_entries(feed->reader, record, &behind, &size) == 0 &&
+        trailer_facts(feed->reader, behind, size, feed->facts, &why) == 0) {
         feed->address = record->debug_info.code_addr;
         if (feed->facts[JITDUMP_CODE_FROZEN_STACK] > 0) {
             memcpy(feed->frozen, feed->facts + JITDUMP_CODE_FROZEN_FIRST, sizeof feed->frozen);

@@ -32,7 +32,7 @@ void tables_free(struct tables *tables)
 /* Without memory it is never given again. */
 static void put_number(struct numbers *numbers, uint32_t number)
 {
-    if (!array_reserve(&numbers->list, numbers->count, &numbers->room, sizeof number)) {
+    if (!ARRAY_RESERVE(numbers->list, numbers->count, numbers->room)) {
         numbers->list[numbers->count++] = number;
     }
 }

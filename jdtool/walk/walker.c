@@ -315,8 +315,7 @@ static int64_t find_file(struct walker *walker, const struct walked_jvm *jvm,
             return i;
         }
     }
-    if (array_reserve(&walker->files, walker->file_count, &walker->file_room,
-                      sizeof *walker->files)) {
+    if (ARRAY_RESERVE(walker->files, walker->file_count, walker->file_room)) {
         objects_let_go(walker->objects, object);
         return -1;
     }
@@ -704,8 +703,7 @@ static void hold_process(struct walker *walker, pid_t pid)
     }
     snprintf(path, sizeof path, "/proc/%d", (int)pid);
     int directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (directory < 0 || array_reserve(&walker->held, walker->held_count, &walker->held_room,
-                                       sizeof *walker->held)) {
+    if (directory < 0 || ARRAY_RESERVE(walker->held, walker->held_count, walker->held_room)) {
         (void)(directory >= 0 && close(directory));
         return;
     }
@@ -920,8 +918,7 @@ void walker_notice(struct walker *walker, pid_t process)
     }
     pthread_mutex_lock(&walker->lock);
     bool is_last = walker->noticed_count && walker->noticed[walker->noticed_count - 1] == process;
-    if (!is_last && !array_reserve(&walker->noticed, walker->noticed_count, &walker->noticed_room,
-                                   sizeof *walker->noticed)) {
+    if (!is_last && !ARRAY_RESERVE(walker->noticed, walker->noticed_count, walker->noticed_room)) {
         walker->noticed[walker->noticed_count++] = process;
     }
     pthread_mutex_unlock(&walker->lock);

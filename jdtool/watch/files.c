@@ -67,8 +67,7 @@ static int add(struct slice_files *files, const char *name, uint64_t seconds, ui
         files->first = 0;
     }
     char *copy = strdup(name);
-    if (!copy || array_reserve(&files->list, files->count, &files->room, sizeof *files->list) ||
-        !files->list) {
+    if (!copy || ARRAY_RESERVE(files->list, files->count, files->room) || !files->list) {
         free(copy);
         return -ENOMEM;
     }
@@ -81,7 +80,7 @@ static int compare(const void *a, const void *b)
 {
     const struct kept *first = a;
     const struct kept *second = b;
-    return first->time < second->time ? -1 : first->time > second->time;
+    return ORDER(first->time, second->time);
 }
 
 static int read_directory(struct slice_files *files)

@@ -42,14 +42,13 @@ static int compare(const void *a, const void *b)
 {
     const struct seen *first = a;
     const struct seen *second = b;
-    return first->pid < second->pid ? -1 : first->pid > second->pid;
+    return ORDER(first->pid, second->pid);
 }
 
 static bool add_process(void *context, pid_t pid)
 {
     struct finder *finder = context;
-    if (array_reserve(&finder->next_list, finder->next_count, &finder->next_room,
-                      sizeof *finder->next_list)) {
+    if (ARRAY_RESERVE(finder->next_list, finder->next_count, finder->next_room)) {
         return false;
     }
     finder->next_list[finder->next_count++] = (struct seen){.pid = pid};

@@ -30,7 +30,7 @@ struct jvm_list {
 static bool take(void *context, pid_t pid, const char *name)
 {
     struct jvm_list *list = context;
-    if (array_reserve(&list->rows, list->count, &list->room, sizeof *list->rows)) {
+    if (ARRAY_RESERVE(list->rows, list->count, list->room)) {
         return false;
     }
     struct jvm_row *row = &list->rows[list->count];
@@ -43,10 +43,7 @@ static bool take(void *context, pid_t pid, const char *name)
 static int compare(const void *a, const void *b)
 {
     const struct jvm_row *x = a, *y = b;
-    if (x->cpu_time != y->cpu_time) {
-        return x->cpu_time > y->cpu_time ? -1 : 1;
-    }
-    return x->pid < y->pid ? -1 : x->pid > y->pid;
+    return ORDER(y->cpu_time, x->cpu_time) ?: ORDER(x->pid, y->pid);
 }
 
 static void read_container(const struct live_process *process, char container[16])

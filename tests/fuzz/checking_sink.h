@@ -11,13 +11,10 @@
 #include "jdtool/resolve/resolver.h"
 #include "tests/fuzz/silent.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 static void fault(const char *what)

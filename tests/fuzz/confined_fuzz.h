@@ -4,9 +4,6 @@
 
 #include "jdtool/confined/rights.h"
 
-#include <stddef.h>
-#include <stdint.h>
-
 /* What the target's own files need. */
 void fuzz_rights(struct rights *rights) __attribute__((weak));
 

@@ -6,8 +6,6 @@
 
 #include "jdtool/confined/confined.h"
 
-#include <stdlib.h>
-
 int LLVMFuzzerRunDriver(int *argc, char ***argv, int (*run)(const uint8_t *data, size_t size));
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
