@@ -13,8 +13,9 @@ void processes_walk(bool (*take)(void *context, pid_t pid), void *context);
  * begins. The second is in parentheses and may hold anything. NULL: it has fewer.
  */
 const char *process_stat_field(const char *text, int number);
-#define PROCESS_STAT_STATE 3
-#define PROCESS_STAT_START 22 /* when it began, in ticks since the machine did */
+#define PROCESS_STAT_STATE  3
+#define PROCESS_STAT_PARENT 4
+#define PROCESS_STAT_START  22 /* when it began, in ticks since the machine did */
 
 /* The directory that a process was chrooted to, which the kernel puts in front of the paths in its
  * maps; "": none, or it cannot be told. */

@@ -54,7 +54,7 @@ static void restore_errors(int before, int file, char *words, size_t size)
 }
 
 /* A line of them, the first or the last, without who says it. */
-static const char *line_of(char *words, bool last)
+static char *line_of(char *words, bool last)
 {
     static const char who[] = "jdperf:";
     words[strlen(words) - (*words && words[strlen(words) - 1] == '\n')] = '\0';
@@ -71,8 +71,12 @@ static bool find(struct doctor *doctor, struct jvm *jvm, const char *word)
     int err = target_find(&jvm->target, word, doctor->waiting);
     restore_errors(before, file, jvm->words, sizeof jvm->words);
     if (err) {
-        doctor_bad(doctor, "give the pid of your own JVM, or run as root", "%s",
-                   line_of(jvm->words, false));
+        char *words = line_of(jvm->words, false);
+        char *remedy = strstr(words, ": "); /* as target_find tells it */
+        if (remedy) {
+            *remedy = '\0';
+        }
+        doctor_bad(doctor, remedy ? remedy + 2 : "try again", "%s", words);
         return false;
     }
     char elsewhere[64] = "";

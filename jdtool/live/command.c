@@ -48,16 +48,27 @@ static unsigned java_at(char *const *arguments, unsigned count)
  * JvmtiAgent::load). Such a word behind the main class is the program's, and is taken for one of
  * these.
  */
+static const char *const archive_words[] = {"-Xshare:dump", "-XX:ArchiveClassesAtExit=",
+                                            "-XX:+AutoCreateSharedArchive", "-XX:AOTMode=create"};
+enum { ARCHIVE_WORDS = sizeof archive_words / sizeof *archive_words };
+
 static bool writes_archive(char *const *arguments)
 {
-    static const char *const words[] = {"-Xshare:dump",
-                                        "-XX:ArchiveClassesAtExit=", "-XX:+AutoCreateSharedArchive",
-                                        "-XX:AOTMode=create"};
     for (; *arguments; arguments++) {
-        for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-            if (strncmp(*arguments, words[i], strlen(words[i])) == 0) {
+        for (size_t i = 0; i < ARCHIVE_WORDS; i++) {
+            if (strncmp(*arguments, archive_words[i], strlen(archive_words[i])) == 0) {
                 return true;
             }
+        }
+    }
+    return false;
+}
+
+bool command_writes_archive(const struct live_process *process)
+{
+    for (size_t i = 0; i < ARCHIVE_WORDS; i++) {
+        if (process_has_argument(process, archive_words[i])) {
+            return true;
         }
     }
     return false;
@@ -78,6 +89,15 @@ static int add_to_arguments(struct command *command, char *const *arguments, uns
         }
     }
     return 0;
+}
+
+/* Where the agent's file is elsewhere or not at all: a JVM that is to load it ends. */
+static bool changes_root(char *const *arguments)
+{
+    while (*arguments && strcmp(last_part(*arguments), "chroot") != 0) {
+        arguments++;
+    }
+    return *arguments;
 }
 
 /* HotSpot parts JAVA_TOOL_OPTIONS at white space, but for what stands in quotes. */
@@ -134,6 +154,10 @@ static int add_agent(struct command *command, char *const *arguments, const char
     if (java < count && writes_archive(arguments + java)) {
         info_message("HotSpot loads no agent into a JVM that writes a CDS archive or an AOT cache: "
                      "generated code will have no names");
+        return add_to_arguments(command, arguments, count, count);
+    }
+    if (java == count && changes_root(arguments)) {
+        info_message("the agent is not in the new root: attaching to each JVM that has started");
         return add_to_arguments(command, arguments, count, count);
     }
     return java < count ? add_to_arguments(command, arguments, count, java)

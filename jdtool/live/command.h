@@ -6,6 +6,7 @@
 #define JD_TOOL_LIVE_COMMAND_H
 
 #include "jdtool/live/child.h"
+#include "jdtool/live/process.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -29,6 +30,9 @@ int command_check(char *const *arguments);
  */
 int command_start(struct command *command, char *const *arguments, const char *agent,
                   const char *agent_options, bool frame_pointers);
+
+/* Whether a JVM that runs is such a java: an agent would end it. */
+bool command_writes_archive(const struct live_process *process);
 
 /* The libjvm.so of the java that it names, else of JAVA_HOME's, else of the one in PATH: a script
  * may still take another. False: not found. */

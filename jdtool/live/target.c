@@ -161,9 +161,11 @@ static int describe(struct target *target)
         return -errno;
     }
     struct stat here;
+    struct process_root root; /* a directory that is mounted there again is the same by its inode */
+    process_root_read(process->directory, &root);
     target->same_files = same_namespace(process, "ns/mnt") && fstat(target->root, &status) == 0 &&
                          stat("/", &here) == 0 && status.st_dev == here.st_dev &&
-                         status.st_ino == here.st_ino;
+                         status.st_ino == here.st_ino && !*root.path;
     find_home(target);
     return 0;
 }
@@ -352,7 +354,7 @@ static int find_by_name(const char *word, pid_t *pid)
     struct name_search search = {.word = word};
     target_walk(take_name, &search);
     if (search.count == 0) {
-        error_message("no JVM's name contains '%s'; jdperf jvms lists them", word);
+        error_message("no JVM's name contains '%s': jdperf jvms lists them", word);
         return -ESRCH;
     }
     if (search.count > 1) {
@@ -376,14 +378,15 @@ static const char *user_name(uid_t uid)
     return user ? user->pw_name : number;
 }
 
-/* Says why the process of that pid is none that we can work with. */
+/* Says why the process of that pid is none that we can work with: with the remedy behind a colon.
+ */
 static int refuse(pid_t pid, int err)
 {
     struct live_process process;
     struct stat status;
     char byte[2];
     if (process_open(pid, &process) != 0) {
-        error_message("there is no process %d", (int)pid);
+        error_message("there is no process %d: jdperf jvms lists the JVMs", (int)pid);
         return -ESRCH;
     }
     /* Linux 6.18 shows maps to who has CAP_PERFMON, and does not let him see its root. */
@@ -393,16 +396,18 @@ static int refuse(pid_t pid, int err)
         /* As its user, or as root: it has capabilities that we have not (ptrace(2), "Ptrace access
          * mode checking"): a java with file capabilities, or we are in a container. */
         bool ours = geteuid() == 0 || geteuid() == status.st_uid;
-        error_message(
-            "process %d belongs to %s, and the kernel denies %s access to it: %s", (int)pid,
-            owner ? owner : "?", user_name(geteuid()),
-            ours ? "it has more capabilities than this user. Run as root; in a container root "
-                   "needs CAP_SYS_PTRACE for it (docker: --cap-add SYS_PTRACE)"
-                 : "run as that user or as root");
+        error_message("process %d belongs to %s, and the kernel denies %s access to it%s", (int)pid,
+                      owner ? owner : "?", user_name(geteuid()),
+                      ours ? ", because it has more capabilities (getcap shows those of a java): "
+                             "run as root; in a container root needs CAP_SYS_PTRACE for it "
+                             "(docker: --cap-add SYS_PTRACE)"
+                           : ": run as that user or as root");
         free(owner);
         err = -EPERM;
     } else if (err == -ENOEXEC) {
-        error_message("process %d is not a HotSpot JVM: it has no libjvm.so loaded", (int)pid);
+        error_message("process %d is not a HotSpot JVM (it has no libjvm.so loaded): jdperf jvms "
+                      "lists the JVMs",
+                      (int)pid);
     } else {
         error_message("failed to look into process %d: %s", (int)pid, strerror(-err));
     }
@@ -418,8 +423,8 @@ static int wait_until_it_listens(const struct target *target, struct waiting *wa
         struct pollfd ends = {.fd = target->process.pidfd, .events = POLLIN};
         int64_t soon = deadline_in(50);
         if (now_ms() >= deadline) {
-            error_message("process %d does not accept attach requests yet: it is still starting, "
-                          "or blocks its signals; try again later",
+            error_message("process %d does not accept attach requests yet (it is still starting, "
+                          "or blocks its signals): try again later",
                           pid);
             return -EAGAIN;
         }

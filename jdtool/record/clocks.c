@@ -101,9 +101,9 @@ static bool add_running(void *clocks, pid_t pid, const char *name)
 
 /* It began under the recording's eyes: all of its time counts. A dump of a container bears the
  * number that the JVM has there: here it is another's, which ran before, or nobody's. */
-static void add_begun(struct clocks *clocks, pid_t pid)
+void clocks_add_begun(struct clocks *clocks, pid_t pid)
 {
-    struct jvm_clock *jvm = add(clocks, pid);
+    struct jvm_clock *jvm = clocks->profile ? add(clocks, pid) : NULL;
     if (jvm && !jvm->has_ended && start_of(&jvm->process) < clocks->start) {
         jvm->has_ended = true;
     }
@@ -112,7 +112,7 @@ static void add_begun(struct clocks *clocks, pid_t pid)
 static bool add_later(void *context, pid_t pid, const char *name)
 {
     (void)name;
-    add_begun(context, pid);
+    clocks_add_begun(context, pid);
     return true;
 }
 
@@ -124,7 +124,7 @@ static void find_begun(struct clocks *clocks)
         for (size_t i = 0; i < dumps.count; i++) {
             long pid = strtol(strrchr(dumps.paths[i], '/') + sizeof "/jit-" - 1, NULL, 10);
             if (pid > 0 && pid <= INT_MAX) {
-                add_begun(clocks, (pid_t)pid);
+                clocks_add_begun(clocks, (pid_t)pid);
             }
         }
     }

@@ -35,6 +35,9 @@ void clocks_start(struct clocks *clocks, const char *profile, pid_t command, boo
 /* A JVM that runs already: its time counts from now on. */
 void clocks_add(struct clocks *clocks, pid_t pid);
 
+/* One that began behind clocks_start, and has no dump in the profile: all of its time counts. */
+void clocks_add_begun(struct clocks *clocks, pid_t pid);
+
 /* wait_for with until_ended, that meanwhile looks for JVMs that begin with a dump in the profile,
  * and at the clocks. */
 int clocks_wait(struct clocks *clocks, struct waiting *waiting, struct pollfd *descriptors,

@@ -311,7 +311,8 @@ static void agent_options(const struct recorder *recorder, char *text, size_t si
 
 static struct guardian *guardian_of(struct recorder *recorder, struct running_jvm *jvm)
 {
-    bool shares = jvm == recorder->jvms && !recorder->start_reader;
+    bool shares =
+        jvm == recorder->jvms && !recorder->start_reader && !recorder->options->command[0];
     return shares ? &recorder->guardian : &jvm->guardian;
 }
 
@@ -433,25 +434,52 @@ static void start_clocks(struct recorder *recorder)
     }
 }
 
-/* Those that have ended are not waited for any more. Whether all have. */
-static bool jvms_ended(const struct recorder *recorder, struct pollfd *theirs)
+/* Those that have ended are not waited for any more. Whether all have that ran already. */
+static bool jvms_ended(const struct recorder *recorder, struct pollfd *theirs, uint32_t count)
 {
     uint32_t ended = 0;
-    for (uint32_t i = 0; i < recorder->jvm_count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         if (!process_lives(&recorder->jvms[i].target.process)) {
             theirs[i].fd = -1;
         }
         ended += theirs[i].fd < 0;
     }
-    return recorder->jvm_count > 0 && ended == recorder->jvm_count;
+    return count > 0 && ended == count;
 }
+
+/* JVMs of the command that write no dump, though one is wanted, get the agent now. */
+static void attach_more(struct recorder *recorder)
+{
+    struct target target;
+    family_look(&recorder->family);
+    while (!recorder->waiting.ended_by && family_next(&recorder->family, &target)) {
+        int pid = (int)target.process.pid;
+        uint32_t place = recorder->jvm_count;
+        info_message("process %d started without the agent: attaching to it", pid);
+        if (place == COMMAND_JVMS_MAX || ask_prepare(&target) || add_jvm(recorder, &target)) {
+            target_close(&target);
+        } else if (attach(recorder, &recorder->jvms[place])) {
+            recorder_leave(recorder, place);
+        } else {
+            clocks_add_begun(&recorder->clocks, pid);
+            continue;
+        }
+        info_message("  its generated code has no names (jdperf doctor %d)", pid);
+    }
+}
+
+/* How often the command's processes are looked at. */
+enum { LOOK_MS = 100 };
 
 /* Whichever ends first ends the recording: perf, the command, the JVMs, the naming, the time, a
  * signal. */
 static void wait_for_the_end(struct recorder *recorder, int64_t deadline)
 {
     enum { OURS = 3 };
-    uint32_t count = OURS + recorder->jvm_count;
+    const bool has_command =
+        recorder->command.child.pidfd >= 0 && !strstr(recorder->options->agent_options, "mode=");
+    uint32_t jvm_count = recorder->jvm_count;
+    uint32_t count = OURS + jvm_count;
     struct pollfd *ends = calloc(count, sizeof *ends);
     if (!ends) {
         return; /* and the recording ends at once */
@@ -465,9 +493,15 @@ static void wait_for_the_end(struct recorder *recorder, int64_t deadline)
     }
     int err;
     do {
-        err = clocks_wait(&recorder->clocks, &recorder->waiting, ends, count, deadline);
+        int64_t soon = has_command ? deadline_in(LOOK_MS) : deadline;
+        err = clocks_wait(&recorder->clocks, &recorder->waiting, ends, count,
+                          soon < deadline ? soon : deadline);
+        if (err == -ETIMEDOUT && soon < deadline) {
+            attach_more(recorder);
+            err = 0;
+        }
     } while (!err && !ends[0].revents && !ends[1].revents && !ends[2].revents &&
-             !jvms_ended(recorder, ends + OURS));
+             !jvms_ended(recorder, ends + OURS, jvm_count));
     free(ends);
     if (err == -EINTR) {
         take_signal(recorder);
@@ -644,6 +678,7 @@ static int run(struct recorder *recorder)
     start_clocks(recorder);
     recorder_tell(recorder);
     if (recorder->command.child.pidfd >= 0) {
+        family_start(&recorder->family, recorder->command.child.pid);
         command_let_go(&recorder->command);
     }
     profile_remove_older(&recorder->profile); /* nobody waits for it */
@@ -734,6 +769,7 @@ void recorder_free(struct recorder *recorder)
     profile_dir_close(&recorder->profile);
     machine_free(&recorder->machine);
     clocks_free(&recorder->clocks);
+    family_free(&recorder->family);
     free(recorder->event);
     /* A command that was ended may have left the terminal without echo. */
     if (recorder->has_terminal && recorder->waiting.ended_by) {

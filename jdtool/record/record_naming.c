@@ -144,12 +144,10 @@ static void tell_missing_dumps(const struct recorder *recorder)
     if (dumps.count == 0) {
         info_message("no dump in %s: no JVM loaded the agent, so generated code has no names",
                      recorder->profile.path);
-        info_message("  if a JVM ran: scripts must keep JAVA_TOOL_OPTIONS when they set it "
-                     "(JAVA_TOOL_OPTIONS=\"$JAVA_TOOL_OPTIONS …\") or clear the environment; for a "
-                     "daemon that already runs (gradle)%s, use jdperf record PID",
-                     geteuid() == 0 ? " and a JVM of another user (su, sudo -u, runuser), who may "
-                                      "not write there"
-                                    : "");
+        info_message(
+            "  if a JVM ran: for a daemon that already runs (gradle), or one that lives on "
+            "its own, use jdperf record PID; in a script that sets JAVA_TOOL_OPTIONS, keep "
+            "it (JAVA_TOOL_OPTIONS=\"$JAVA_TOOL_OPTIONS …\")");
     }
     dump_list_free(&dumps);
 }

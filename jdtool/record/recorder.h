@@ -10,6 +10,7 @@
 #include "jdtool/live/profile_dir.h"
 #include "jdtool/record/clocks.h"
 #include "jdtool/record/event_list.h"
+#include "jdtool/record/family.h"
 #include "jdtool/record/joining.h"
 #include "jdtool/record/machine.h"
 #include "jdtool/record/naming.h"
@@ -30,7 +31,7 @@ struct running_jvm {
 struct recorder {
     const struct record_options *options;
     struct waiting waiting;
-    struct running_jvm *jvms; /* of -p and --match; NULL: none */
+    struct running_jvm *jvms; /* of -p and --match, or of the command and without the agent */
     uint32_t jvm_count, jvm_room;
     struct guardian guardian; /* of the profile, the probes, and the first JVM's session */
     struct profile_dir profile;
@@ -49,6 +50,7 @@ struct recorder {
     bool own;       /* which is at work, in the place of perf */
     bool by_thread; /* and samples threads, for it may not sample processors */
     struct command command;
+    struct family family; /* its processes */
     struct naming naming;
     struct clocks clocks;
     int naming_in; /* until the naming has it */
@@ -65,6 +67,10 @@ struct recorder {
     void *reader;
     int more; /* numbers of further processes go there to our own sampler; 0: it takes none */
 };
+
+/* JVMs of a command that began without the agent: the first place that array_reserve makes, as
+ * sessions point into it. */
+#define COMMAND_JVMS_MAX 64
 
 /* A JVM's place in a recording that is not kept is its own from beginning to end. */
 #define RECORDING_LOOKED_AT_MAX 256

@@ -94,7 +94,10 @@ static void warn_of_jvms(const struct scorecard *card, const struct warnings *to
             warn(to, "process %u: its dump is damaged: %s", jvm->pid, jvm->warning);
         }
     }
-    if (recording->jvm_count == 0) {
+    if (card->samples == 0) {
+        warn(to, "there are no samples: the processes used no processor time, or the kernel denied "
+                 "access to them; as root it does not");
+    } else if (recording->jvm_count == 0) {
         warn(to, "no process of this recording mapped a dump; load the agent into the JVM "
                  "(-agentpath:libjdagent.so, or attach) while perf records");
     }

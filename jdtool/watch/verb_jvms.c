@@ -8,8 +8,10 @@
 #include "jdtool/watch/labels.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LOOK_MS    100 /* how long their processor time is watched */
@@ -102,15 +104,24 @@ static void print_row(const struct jvm_row *row, double seconds)
     target_close(&target);
 }
 
-/* Processes called java that we may not look into: by what kills a guess, their name. */
-static bool count_hidden(void *count, pid_t pid)
+/* Processes called java that we may not look into: by what kills a guess, their name. Ours have
+ * capabilities that we have not: their java has some (setcap). */
+struct hidden {
+    uint32_t count, ours;
+};
+
+static bool count_hidden(void *context, pid_t pid)
 {
+    struct hidden *hidden = context;
+    struct stat status;
     struct live_process process;
     char text[64];
     if (process_open(pid, &process) == 0) {
-        *(uint32_t *)count += process_read(&process, "comm", text, sizeof text) > 0 &&
-                              strcmp(text, "java\n") == 0 &&
-                              process_read(&process, "maps", text, 2) < 0;
+        bool is = process_read(&process, "comm", text, sizeof text) > 0 &&
+                  strcmp(text, "java\n") == 0 && process_read(&process, "maps", text, 2) < 0;
+        hidden->count += is;
+        hidden->ours += is && fstatat(process.directory, "", &status, AT_EMPTY_PATH) == 0 &&
+                        status.st_uid == geteuid();
         process_close(&process);
     }
     return true;
@@ -151,12 +162,17 @@ static int run(const struct verb *verb, int argc, char **argv)
         free(list.rows[i].name);
     }
     free(list.rows);
-    uint32_t hidden = 0;
+    struct hidden hidden = {0};
     processes_walk(count_hidden, &hidden);
-    if (hidden > 0) {
-        info_message("%u java process%s not listed, for lack of rights; root sees all", hidden,
-                     hidden == 1 ? " is" : "es are");
-    } else if (list.count == 0) {
+    if (hidden.count > 0) {
+        info_message("%u java process%s not listed, for lack of rights; root sees all",
+                     hidden.count, hidden.count == 1 ? " is" : "es are");
+    }
+    if (hidden.ours > 0) {
+        info_message("  yours %s more capabilities than you (getcap shows those of a java)",
+                     hidden.ours == 1 ? "has" : "have");
+    }
+    if (hidden.count == 0 && list.count == 0) {
         info_message("no JVM runs here");
     }
     return waiting.ended_by ? 128 + waiting.ended_by : finish_output();

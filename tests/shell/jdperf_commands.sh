@@ -50,8 +50,6 @@ says 'argument: from-mvn'
 says "$agent/p"
 says 'tool options: -XX:+UnlockDiagnosticVMOptions'
 says 'no JVM loaded the agent'
-# Of another user's JVM only root can be told.
-if ((EUID == 0)); then says 'a JVM of another user (su, sudo -u, runuser)'; else says_not 'another user'; fi
 JAVA_TOOL_OPTIONS='-Dmine=1' run 0 "$JDPERF" record --sampler perf -o p -- mvn
 says 'tool options: -Dmine=1 -XX:+Unlock'
 run 0 "$JDPERF" record --sampler perf -o 'a b' -- mvn

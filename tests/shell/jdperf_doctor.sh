@@ -229,7 +229,23 @@ state BAD libc "is built for another machine"
 # Another user looks at it.
 if part "a doctor who is another user" other_user_runs; then
     JDAGENT_BUILD=$WORK/readable run 1 "${AS_NOBODY[@]}" readable/jdperf doctor "$jvm"
-    state BAD process
+    state BAD process 'and the kernel denies'
+    # His own, of a java with file capabilities: like a program that he may not read, it is not dumpable.
+    cp "$(command -v sleep)" java
+    chmod 711 java
+    "${AS_NOBODY[@]}" sh -c 'exec ./java 600' &
+    hidden=$!
+    is_hidden() { [[ $(<"/proc/$hidden/comm") == java ]]; }
+    wait_until 10 "process that is not dumpable" is_hidden
+    JDAGENT_BUILD=$WORK/readable run 1 "${AS_NOBODY[@]}" readable/jdperf doctor "$hidden"
+    state BAD process 'because it has more capabilities'
+    JDAGENT_BUILD=$WORK/readable run 0 "${AS_NOBODY[@]}" readable/jdperf jvms
+    says 'more capabilities than you (getcap'
+    kill "$hidden"
+    # And of a command: the kernel takes no samples of it.
+    JDAGENT_BUILD=$WORK/readable run 0 "${AS_NOBODY[@]}" sh -c 'readable/jdperf record -o hidden -- sh -c "./java 1; true"'
+    says '(java) is not sampled: the kernel denies this user access to it'
+    rm -r hidden
 fi
 mkdir dumps
 run 0 "$JDPERF" attach "$jvm" -o dumps

@@ -142,6 +142,28 @@ start_noexec() {
     wait_for_jvm
 }
 
+echo "== a command whose JVMs lose the agent"
+# attached COMMAND…: it is recorded, its JVM gets the agent all the same.
+attached() {
+    local status=0
+    "$JDPERF" record -o lost -- "$@" >output 2>&1 || status=$?
+    ((status == 0 || status == 3)) || fail "status $status"
+    says 'started without the agent: attaching to it'
+    says_not 'no JVM loaded the agent'
+    awk -F '[:,]' '/"unnamed_frames_share"/ { print "-- unnamed:" $2; exit $2 > 0.2 }' lost/scorecard.json ||
+        fail "frames have no names: $(cat lost/scorecard.json)"
+    compgen -G "lost/jit-*.dump" >/dev/null || fail "the dump is not in the profile"
+    [[ -z $(find /tmp -maxdepth 1 -name "jdperf-[0-9]*.*" -newer lost/profile) ]] || fail "a staging directory was left behind"
+}
+attached env -i "$java" -cp classes Market 3
+attached sh -c '"$@"; true' sh "${AS_NOBODY[@]}" env -i "$java" -cp classes Market 3
+attached "${AS_NOBODY[@]}" "$java" -cp classes Market 3 # who may not write there
+mkdir root
+export -f attached says says_not fail
+# shellcheck disable=SC2016
+WORK=$WORK JDPERF=$JDPERF run 0 unshare --mount bash -euc 'mount --rbind / root && mount -t tmpfs tmpfs root/tmp && cp -r classes root/tmp/
+    attached chroot root "$1" -cp /tmp/classes Market 3' bash "$java"
+
 echo "== a /tmp from which nothing may be run"
 start_noexec /tmp
 run 0 "$JDPERF" attach "$jvm"

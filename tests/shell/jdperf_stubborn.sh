@@ -139,6 +139,9 @@ END
     stopped() { grep -q '^State:[[:space:]]*T' "/proc/$jvm/status"; }
     wait_until 10 'stop of the JVM' stopped
     refuses 'is stopped (SIGSTOP' status attach stop map "$record"
+    run 1 "$JDPERF" doctor "$jvm"
+    says "cannot answer -> kill -CONT $jvm"
+    says_not 'run as root'
     kill -CONT "$jvm"
     answers
     stop_jvm
