@@ -148,36 +148,85 @@ static void put_sample(struct pprof *p, const struct profile_sample *sample)
     protobuf_end(&p->message, begun);
 }
 
-static void put_mapping(struct pprof *p, uint32_t id, const struct module *module,
+static void put_mapping(struct pprof *p, uint32_t id, const char *path, const char *build_id,
                         const struct module_extent *extent)
 {
-    bool is_jvm = module->kind == MODULE_JVM;
-    char build_id[EXPORT_BUILD_ID_MAX];
-    export_build_id(module, build_id);
     size_t begun = protobuf_begin(&p->message, PROFILE_MAPPING);
     protobuf_uint(&p->message, 1, id);
     protobuf_uint(&p->message, 2, extent->start);
     protobuf_uint(&p->message, 3, extent->limit);
     protobuf_uint(&p->message, 4, extent->start);
-    protobuf_uint(&p->message, 5, string_table_add(&p->strings, module->path));
+    protobuf_uint(&p->message, 5, string_table_add(&p->strings, path));
     protobuf_uint(&p->message, 6, string_table_add(&p->strings, build_id));
     protobuf_uint(&p->message, 7, 1); /* has_functions: every location has a name */
-    protobuf_uint(&p->message, 8, is_jvm || extent->has_lines);
-    protobuf_uint(&p->message, 9, is_jvm || extent->has_lines);
-    protobuf_uint(&p->message, 10, is_jvm || extent->has_inlined);
+    protobuf_uint(&p->message, 8, extent->has_lines);
+    protobuf_uint(&p->message, 9, extent->has_lines);
+    protobuf_uint(&p->message, 10, extent->has_inlined);
     protobuf_end(&p->message, begun);
 }
 
+static void put_module(struct pprof *p, uint32_t id, const struct module *module,
+                       const struct module_extent *of)
+{
+    struct module_extent extent = *of;
+    char build_id[EXPORT_BUILD_ID_MAX];
+    export_build_id(module, build_id);
+    extent.has_lines |= module->kind == MODULE_JVM;
+    extent.has_inlined |= module->kind == MODULE_JVM;
+    put_mapping(p, id, module->path, build_id, &extent);
+    p->mapping_ids[module->id] = id;
+}
+
+/* What the process is called that has the most samples; "": there is none. */
+static const char *program_name(const struct profile *profile)
+{
+    uint64_t *counts = calloc((size_t)profile->thread_count + 1, sizeof *counts);
+    uint32_t most = 0;
+    for (uint32_t i = 0; counts && i < profile->sample_count; i++) {
+        counts[profile->samples[i].thread] += profile->samples[i].count;
+    }
+    for (uint32_t i = 0; counts && i < profile->thread_count; i++) {
+        most = counts[i] > counts[most] ? i : most;
+    }
+    free(counts);
+    return profile->thread_count ? profile->threads[most].process_name : "";
+}
+
+/* The module of the program of that name, which the kernel has cut; NULL: nothing of it was seen.
+ */
+static const struct module *find_program(const struct profile *profile, const char *name,
+                                         const struct module_extent *extents)
+{
+    for (uint32_t i = 0; name[0] && i < profile->module_count; i++) {
+        const char *slash = extents[i].limit ? strrchr(profile->modules[i]->path, '/') : NULL;
+        if (slash && strncmp(slash + 1, name, strlen(name)) == 0) {
+            return profile->modules[i];
+        }
+    }
+    return NULL;
+}
+
+/* The first one is the program, by which pprof calls the profile; where no sample lies in it, as in
+ * java, which only starts the JVM, it is an empty page. */
 static int put_mappings(struct pprof *p)
 {
     const struct profile *profile = p->profile;
+    const struct module_extent nowhere = {.limit = 4096};
     struct module_extent *extents = module_extents(profile);
     p->mapping_ids = calloc((size_t)profile->module_count + 1, sizeof *p->mapping_ids);
-    uint32_t id = 0;
-    for (uint32_t i = 0; extents && p->mapping_ids && i < profile->module_count; i++) {
-        if (extents[i].limit) {
-            p->mapping_ids[i] = ++id;
-            put_mapping(p, id, profile->modules[i], &extents[i]);
+    if (extents && p->mapping_ids) {
+        const char *name = program_name(profile);
+        const struct module *program = find_program(profile, name, extents);
+        uint32_t id = program || name[0];
+        if (program) {
+            put_module(p, id, program, &extents[program->id]);
+        } else if (name[0]) {
+            put_mapping(p, id, name, "", &nowhere);
+        }
+        for (uint32_t i = 0; i < profile->module_count; i++) {
+            if (extents[i].limit && profile->modules[i] != program) {
+                put_module(p, ++id, profile->modules[i], &extents[i]);
+            }
         }
     }
     int err = extents && p->mapping_ids ? 0 : -ENOMEM;

@@ -101,6 +101,8 @@ def main(path, collapsed, card, perf):
     said = next((line for line in pprof(path, "-comments").splitlines() if line.startswith("verdict: ")), "nothing")
     assert said.startswith(f"verdict: {card['verdict']}") and card["verdict_reason"] in said, f"pprof says of the profile: {said}"
 
+    file = pprof(path, "-top").splitlines()[0]
+    assert file == "File: java", f"pprof calls the profile of a java command: {file}"
     for option in ("-lines", "-traces", "-tags"):
         assert pprof(path, option), f"nothing of {option}"
     tags = pprof(path, "-tags", "-sample_index=samples")
