@@ -256,6 +256,13 @@ void words_add(struct words *words, const char *format, const char *text)
     words->list[words->count] = NULL;
 }
 
+void words_add_list(struct words *words, const char *const *list)
+{
+    for (; list && *list; list++) {
+        words_add(words, "%s", *list);
+    }
+}
+
 void words_free(struct words *words)
 {
     for (uint32_t i = 0; i < words->count; i++) {

@@ -78,6 +78,11 @@ struct words {
 
 /* One more; the format has one %s, for the text, or none. */
 void words_add(struct words *words, const char *format, const char *text);
+
+/* Those of a list, up to its NULL, as they are; those given. */
+void words_add_list(struct words *words, const char *const *list);
+#define WORDS_ADD(words, ...) words_add_list(words, (const char *const[]){__VA_ARGS__, NULL})
+
 void words_free(struct words *words);
 
 #endif

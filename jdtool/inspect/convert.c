@@ -207,12 +207,12 @@ struct conversion {
 
 static void put_u32(const struct conversion *conversion, struct bytes *bytes, uint32_t value)
 {
-    bytes_u32(bytes, jitdump_reader_swapped(conversion->reader) ? bswap_32(value) : value);
+    bytes_u32(bytes, jitdump_in_order32(conversion->reader, value));
 }
 
 static void put_u64(const struct conversion *conversion, struct bytes *bytes, uint64_t value)
 {
-    bytes_u64(bytes, jitdump_reader_swapped(conversion->reader) ? bswap_64(value) : value);
+    bytes_u64(bytes, jitdump_in_order64(conversion->reader, value));
 }
 
 static void put_header(struct conversion *conversion)
@@ -293,7 +293,7 @@ static void put_trailer(const struct conversion *conversion, struct bytes *bytes
     }
     uint32_t size = (uint32_t)(bytes->size - start);
     bytes_patch_u32(bytes, start + offsetof(struct jitdump_trailer, size),
-                    jitdump_reader_swapped(conversion->reader) ? bswap_32(size) : size);
+                    jitdump_in_order32(conversion->reader, size));
     bytes_put(bytes, behind, (size_t)(waiting->at + waiting->size - behind));
 }
 
@@ -311,7 +311,7 @@ static void put_converted(struct conversion *conversion)
     put_trailer(conversion, made);
     uint32_t size = (uint32_t)made->size;
     bytes_patch_u32(made, offsetof(struct jitdump_record, total_size),
-                    jitdump_reader_swapped(conversion->reader) ? bswap_32(size) : size);
+                    jitdump_in_order32(conversion->reader, size));
     if (!made->failed) {
         conversion->put(conversion->context, made->at, made->size);
         conversion->result->changed++;

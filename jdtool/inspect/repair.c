@@ -10,7 +10,6 @@
 #include "jdtool/inspect/verify.h"
 #include "jdtool/objects/objects.h"
 
-#include <byteswap.h>
 #include <elf.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -64,14 +63,12 @@ static int flush(struct repair *repair)
 
 static void add_u32(struct repair *repair, uint32_t value)
 {
-    value = jitdump_reader_swapped(repair->reader) ? bswap_32(value) : value;
-    bytes_put(&repair->buffer, &value, sizeof(value));
+    bytes_u32(&repair->buffer, jitdump_in_order32(repair->reader, value));
 }
 
 static void add_u64(struct repair *repair, uint64_t value)
 {
-    value = jitdump_reader_swapped(repair->reader) ? bswap_64(value) : value;
-    bytes_put(&repair->buffer, &value, sizeof(value));
+    bytes_u64(&repair->buffer, jitdump_in_order64(repair->reader, value));
 }
 
 /* Overwrites a field of the record that starts at `record` in the buffer. */
@@ -80,11 +77,8 @@ static void patch(struct repair *repair, size_t record, size_t field, uint64_t v
     if (repair->buffer.failed) {
         return;
     }
-    uint32_t narrow = (uint32_t)value;
-    if (jitdump_reader_swapped(repair->reader)) {
-        value = bswap_64(value);
-        narrow = bswap_32(narrow);
-    }
+    uint32_t narrow = jitdump_in_order32(repair->reader, (uint32_t)value);
+    value = jitdump_in_order64(repair->reader, value);
     memcpy(repair->buffer.at + record + field, size == sizeof(narrow) ? (void *)&narrow : &value,
            size);
 }

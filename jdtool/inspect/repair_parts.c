@@ -5,7 +5,6 @@
 #include "jdtool/jitdump/jitdump_reader.h"
 #include "jdtool/jitdump/samply_reader.h"
 
-#include <byteswap.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -425,12 +424,6 @@ static void carry_files_of_methods(struct carry *carry, const uint8_t *at, const
     }
 }
 
-static void add_u32(struct bytes *buffer, const struct jitdump_reader *reader, uint32_t value)
-{
-    value = jitdump_reader_swapped(reader) ? bswap_32(value) : value;
-    bytes_put(buffer, &value, sizeof(value));
-}
-
 int64_t repair_add_trailer(struct bytes *buffer, const struct jitdump_reader *reader,
                            const uint8_t *bytes, size_t size, const struct trailer_names *all,
                            struct trailer_names *written, struct trailer *scratch)
@@ -450,10 +443,12 @@ int64_t repair_add_trailer(struct bytes *buffer, const struct jitdump_reader *re
     struct bytes added = {0};
     add_section(&added, JITDUMP_TRAILER_FILES, &carry.files);
     add_section(&added, JITDUMP_TRAILER_METHODS, &carry.methods);
-    add_u32(buffer, reader, JITDUMP_TRAILER_MAGIC);
-    add_u32(buffer, reader, JITDUMP_TRAILER_VERSION);
-    add_u32(buffer, reader,
-            (uint32_t)(sizeof(struct jitdump_trailer) + added.size + (size_t)(end - at)));
+    const uint32_t head[] = {
+        JITDUMP_TRAILER_MAGIC, JITDUMP_TRAILER_VERSION,
+        (uint32_t)(sizeof(struct jitdump_trailer) + added.size + (size_t)(end - at))};
+    for (size_t i = 0; i < sizeof head / sizeof *head; i++) {
+        bytes_u32(buffer, jitdump_in_order32(reader, head[i]));
+    }
     bytes_put(buffer, added.at, added.size);
     bytes_put(buffer, at, (size_t)(end - at));
     buffer->failed |= added.failed;

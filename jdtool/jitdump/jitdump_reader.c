@@ -49,18 +49,28 @@ static __attribute__((format(printf, 2, 3))) void set_error(struct jitdump_reade
     va_end(args);
 }
 
+uint32_t jitdump_in_order32(const struct jitdump_reader *reader, uint32_t value)
+{
+    return reader->swapped ? bswap_32(value) : value;
+}
+
+uint64_t jitdump_in_order64(const struct jitdump_reader *reader, uint64_t value)
+{
+    return reader->swapped ? bswap_64(value) : value;
+}
+
 uint32_t jitdump_reader_u32(const struct jitdump_reader *reader, const void *at)
 {
     uint32_t value;
     memcpy(&value, at, sizeof(value));
-    return reader->swapped ? bswap_32(value) : value;
+    return jitdump_in_order32(reader, value);
 }
 
 static uint64_t read_u64(const struct jitdump_reader *reader, const void *at)
 {
     uint64_t value;
     memcpy(&value, at, sizeof(value));
-    return reader->swapped ? bswap_64(value) : value;
+    return jitdump_in_order64(reader, value);
 }
 
 #define FIELD32(reader, bytes, type, field)                                                        \

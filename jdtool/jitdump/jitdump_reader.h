@@ -159,6 +159,11 @@ int jitdump_behind_entries(const struct jitdump_reader *reader,
 
 /* Integers of the file's byte order, from unaligned memory. */
 uint32_t jitdump_reader_u32(const struct jitdump_reader *reader, const void *at);
+
+/* A number of this machine's byte order in the file's. */
+uint32_t jitdump_in_order32(const struct jitdump_reader *reader, uint32_t value);
+uint64_t jitdump_in_order64(const struct jitdump_reader *reader, uint64_t value);
+
 /* ---- What belongs to a LOAD ---- */
 
 /*

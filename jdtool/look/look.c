@@ -52,7 +52,7 @@ const struct verb_option look_filters[] = {
 int look_begin(struct look *look, const struct verb *verb, int argc, char **argv)
 {
     *look = (struct look){.verb = verb, .profile = NO_PROFILE};
-    look_add(look, verb->name, NULL);
+    WORDS_ADD(&look->arguments, verb->name);
     /* getopt would mix what is behind with the words before. */
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--") == 0) {
@@ -80,11 +80,6 @@ void look_free(struct look *look)
     look->source_path = NULL;
     words_free(&look->arguments);
     opened_profile_close(&look->profile);
-}
-
-void look_add(struct look *look, const char *format, const char *text)
-{
-    words_add(&look->arguments, format, text);
 }
 
 /* ---- The profile ---- */
@@ -127,7 +122,7 @@ static void hold(struct look *look, const struct opened_profile *profile)
 {
     char held[PATH_MAX + 16];
     snprintf(held, sizeof held, "%d:%s", profile->directory, profile->path);
-    look_add(look, "--held=%s", held);
+    words_add(&look->arguments, "--held=%s", held);
 }
 
 int look_open_beside(struct look *look, const char *given, struct opened_profile *profile)
@@ -154,11 +149,11 @@ static void add_sources(struct look *look)
 {
     if (opened_profile_has(&look->profile, "src")) {
         char *both = path_list_with(look->source_path, look->profile.path, "src");
-        look_add(look, "--source-path=%s", both ? both : "");
+        words_add(&look->arguments, "--source-path=%s", both ? both : "");
         look->arguments.failed |= !both;
         free(both);
     } else if (look->source_path) {
-        look_add(look, "--source-path=%s", look->source_path);
+        words_add(&look->arguments, "--source-path=%s", look->source_path);
     }
 }
 
@@ -175,21 +170,21 @@ int look_call(struct look *look, const struct verb *verb)
 int look_run(struct look *look, const struct verb *verb)
 {
     hold(look, &look->profile);
-    look_add(look, "--input=%s", look->profile.path);
-    look_add(look, "--buildid-dir=%s/buildid", look->profile.path);
+    words_add(&look->arguments, "--input=%s", look->profile.path);
+    words_add(&look->arguments, "--buildid-dir=%s/buildid", look->profile.path);
     add_sources(look);
     return look_call(look, verb);
 }
 
 int look_export(struct look *look, const char *format, const char *name, const char **out)
 {
-    look_add(look, "--format=%s", format);
+    words_add(&look->arguments, "--format=%s", format);
     if (look->output) {
-        look_add(look, "--output=%s", look->output);
+        words_add(&look->arguments, "--output=%s", look->output);
     } else {
         char place[NAME_MAX + 16];
         snprintf(place, sizeof place, "--output=%%s/%s", name);
-        look_add(look, place, look->profile.path);
+        words_add(&look->arguments, place, look->profile.path);
     }
     *out = look->arguments.failed
                ? ""

@@ -64,9 +64,6 @@ int look_parse(struct look *look, const struct verb *verb, int argc, char **argv
                const struct verb_option *options);
 void look_free(struct look *look);
 
-/* One more word for jdtool; the format has one %s, or none. */
-void look_add(struct look *look, const char *format, const char *text);
-
 /* Opens the profile, of which there are samples that jdtool can read. An exit status, after a
  * message. */
 int look_open(struct look *look, const char *given);

@@ -182,18 +182,11 @@ static void put_words(const struct perf_view *view, const char *verb, const stru
 {
     char buildid[64];
     snprintf(buildid, sizeof buildid, "/proc/self/fd/%d/buildid", view->held);
-    words_add(words, "%s", perf_program());
-    words_add(words, "--buildid-dir", NULL);
-    words_add(words, "%s", buildid);
-    words_add(words, "%s", verb);
-    words_add(words, "-i", NULL);
-    words_add(words, "%s", view->data);
+    WORDS_ADD(words, perf_program(), "--buildid-dir", buildid, verb, "-i", view->data);
     if (strcmp(verb, "annotate") != 0) {
-        words_add(words, "--max-stack=1000", NULL);
+        WORDS_ADD(words, "--max-stack=1000");
     }
-    for (uint32_t i = 0; i < more->count; i++) {
-        words_add(words, "%s", more->list[i]);
-    }
+    words_add_list(words, (const char *const *)more->list);
     words->failed |= more->failed;
 }
 

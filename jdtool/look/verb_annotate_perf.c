@@ -130,12 +130,9 @@ static void merge(struct choice *choice)
 
 static int list_symbols(struct choice *choice)
 {
-    static const char *const options[] = {"--stdio",          "-g", "none", "--no-children", "-s",
-                                          "overhead,dso,sym", "-t", "\t"};
     struct words words = {0};
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        words_add(&words, options[i], NULL);
-    }
+    WORDS_ADD(&words, "--stdio", "-g", "none", "--no-children", "-s", "overhead,dso,sym", "-t",
+              "\t");
     int status = perf_view_read(&choice->view, "report", &words, take_symbol, choice, -1);
     if (choice->failed) {
         error_message("failed to read perf's report: %s", strerror(ENOMEM));
@@ -201,13 +198,10 @@ static const char *why_none(const struct fate *fate)
 /* The hottest one that it was inlined into. NULL after a message. */
 static const struct symbol *choose_host(struct choice *choice)
 {
-    static const char *const options[] = {"--no-inline", "-F", "ip,sym"};
     struct fate fate = {.method = choice->method};
     const struct symbol *host = NULL;
     struct words words = {0};
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        words_add(&words, options[i], NULL);
-    }
+    WORDS_ADD(&words, "--no-inline", "-F", "ip,sym");
     (void)perf_view_read(&choice->view, "script", &words, take_frame, &fate, -1);
     for (uint32_t i = 0; i < choice->count && !host; i++) {
         uint32_t count = fate.hosts.count;
@@ -468,10 +462,7 @@ static void add_prefix(const struct choice *choice, struct words *words)
         slashes += *at == '/';
     }
     snprintf(number, sizeof number, "%u", slashes);
-    words_add(words, "--prefix", NULL);
-    words_add(words, ".", NULL);
-    words_add(words, "--prefix-strip", NULL);
-    words_add(words, "%s", number);
+    WORDS_ADD(words, "--prefix", ".", "--prefix-strip", number);
 }
 
 static int show(struct choice *choice, char *const *more)
@@ -479,16 +470,10 @@ static int show(struct choice *choice, char *const *more)
     struct words words = {0};
     struct shown shown = {.all = choice->all};
     int says = memfd_create("perf", MFD_CLOEXEC);
-    words_add(&words, "--stdio", NULL);
-    words_add(&words, "--dsos", NULL);
-    words_add(&words, "%s", choice->file);
-    words_add(&words, "-s", NULL);
-    words_add(&words, "%s", choice->symbol);
-    for (; *more; more++) {
-        words_add(&words, "%s", *more);
-    }
+    WORDS_ADD(&words, "--stdio", "--dsos", choice->file, "-s", choice->symbol);
+    words_add_list(&words, (const char *const *)more);
     if (choice->no_source) {
-        words_add(&words, "--no-source", NULL);
+        WORDS_ADD(&words, "--no-source");
     }
     add_prefix(choice, &words);
     int status = perf_view_read(&choice->view, "annotate", &words, print_line, &shown, says);

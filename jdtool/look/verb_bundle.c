@@ -283,7 +283,7 @@ static void save_samples(struct look *look)
     if (opened_profile_has(&look->profile, "samples.saved")) {
         return;
     }
-    look_add(&saving, "export", NULL);
+    WORDS_ADD(&saving.arguments, "export");
     if (look_export(&saving, "saved", "samples.saved", &out)) {
         info_message("failed to save the samples: flame, view, export and annotate will not work "
                      "on the other machine");

@@ -46,11 +46,7 @@ struct compare {
 
 static void add_verb(struct words *words, const char *verb)
 {
-    words_add(words, "/proc/self/exe", NULL);
-    words_add(words, "live", NULL);
-    words_add(words, "--agent", NULL);
-    words_add(words, "%s", live_agent());
-    words_add(words, verb, NULL);
+    WORDS_ADD(words, "/proc/self/exe", "live", "--agent", live_agent(), verb);
 }
 
 /* Runs jdperf's verb with these words, which reaches the directory by its descriptor. Its exit
@@ -156,12 +152,8 @@ static int record(struct compare *compare, int side, const char *directory, int 
 {
     struct words words = {0};
     add_verb(&words, "record");
-    for (uint32_t i = 0; i < compare->recording.count; i++) {
-        words_add(&words, "%s", compare->recording.list[i]);
-    }
-    words_add(&words, "-o", NULL);
-    words_add(&words, "%s", directory);
-    words_add(&words, "--", NULL);
+    words_add_list(&words, (const char *const *)compare->recording.list);
+    WORDS_ADD(&words, "-o", directory, "--");
     for (int i = 0; i < compare->counts[side]; i++) {
         words_add(&words, "%s", compare->commands[side][i]);
     }
@@ -243,12 +235,11 @@ static int tell_difference(struct compare *compare)
         words_add(&words, "--%s", side_names[side]);
         for (unsigned round = 1; round <= compare->runs; round++) {
             path_of(compare, side, round, directory);
-            words_add(&words, "%s", directory);
+            WORDS_ADD(&words, directory);
         }
     }
-    for (uint32_t i = 1; i < compare->look.arguments.count; i++) { /* behind the verb's name */
-        words_add(&words, "%s", compare->look.arguments.list[i]);
-    }
+    const struct words *more = &compare->look.arguments;
+    words_add_list(&words, more->count ? (const char *const *)more->list + 1 : NULL);
     int status = run_verb(compare, &words, STDOUT_FILENO, STDERR_FILENO);
     return status == 128 + SIGPIPE ? STATUS_DONE : status; /* its reader has seen enough */
 }
@@ -288,7 +279,7 @@ static int take_work(const struct verb *verb, void *context, const char *text)
 static int take_flame(const struct verb *verb, void *context, const char *file)
 {
     (void)verb;
-    look_add(context, "--output=%s", file);
+    words_add(&((struct look *)context)->arguments, "--output=%s", file);
     return STATUS_DONE;
 }
 
@@ -333,7 +324,7 @@ static int split_commands(struct compare *compare)
 static int parse(struct compare *compare, const struct verb *verb, int argc, char **argv)
 {
     argc = look_begin(&compare->look, verb, argc, argv);
-    words_add(&compare->recording, "--frequency=" FREQUENCY, NULL); /* the last one counts */
+    WORDS_ADD(&compare->recording, "--frequency=" FREQUENCY); /* the last one counts */
     int status = verb_options(verb, argc, argv, options, compare);
     if (!status && optind < argc) {
         status = wrong_usage(verb, "unexpected argument: %s (jdperf compare -- BEFORE… -- AFTER…)",

@@ -41,8 +41,8 @@ static int diff_two(struct diff *diff)
     status = status ? status : look_open(look, look->words[1]);
     if (!status) {
         snprintf(title, sizeof title, "%s and %s", look->words[0], look->words[1]);
-        look_add(look, "--before=%s", before.path);
-        look_add(look, "--title=%s", look->title ? look->title : title);
+        words_add(&look->arguments, "--before=%s", before.path);
+        words_add(&look->arguments, "--title=%s", look->title ? look->title : title);
         status = look_export(look, "html", "flamediff.html", &out);
     }
     if (!status) {
@@ -69,7 +69,7 @@ static void add_work(struct diff *diff)
         }
     }
     if (out && fclose(out) == 0 && all) {
-        look_add(&diff->look, "--work=%s", list);
+        words_add(&diff->look.arguments, "--work=%s", list);
     }
     free(list);
 }
@@ -87,8 +87,7 @@ static int open_side(struct diff *diff, int number, const char *option)
         side->count += !status;
     }
     for (int i = 0; i < side->count; i++) {
-        look_add(&diff->look, option, NULL);
-        look_add(&diff->look, "%s", side->profiles[i].path);
+        WORDS_ADD(&diff->look.arguments, option, side->profiles[i].path);
     }
     return !side->profiles ? STATUS_FAILED : status;
 }
@@ -113,15 +112,15 @@ static int diff_several(struct diff *diff)
         return status;
     }
     if (diff->work) {
-        look_add(look, "--work=%s", diff->work);
+        words_add(&look->arguments, "--work=%s", diff->work);
     } else {
         add_work(diff);
     }
     if (look->output) {
-        look_add(look, "--output=%s", look->output);
+        words_add(&look->arguments, "--output=%s", look->output);
     }
     if (look->title) {
-        look_add(look, "--title=%s", look->title);
+        words_add(&look->arguments, "--title=%s", look->title);
     }
     return look_call(look, &verb_diff);
 }

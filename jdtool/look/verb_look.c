@@ -126,7 +126,7 @@ static int annotate(const struct verb *verb, int argc, char **argv)
         status = wrong_usage(verb, "this option needs --perf: %s", look.more[0]);
     } else if (!status) {
         status = look_open(&look, directory);
-        look_add(&look, method, NULL);
+        WORDS_ADD(&look.arguments, method);
         status = status ? status : look_run(&look, &verb_annotate);
     }
     look_free(&look);
@@ -271,9 +271,7 @@ static int export(const struct verb *verb, int argc, char **argv)
     status = status ? status : export_words(&look, &format);
     status = status ? status
                     : look_open(&look, look.word_count == 2 ? look.words[0] : PROFILE_DEFAULT_DIR);
-    for (int i = 0; !status && i < look.more_count; i++) {
-        look_add(&look, "%s", look.more[i]);
-    }
+    words_add_list(&look.arguments, (const char *const *)look.more);
     status = status ? status : look_export(&look, format->name, format->file, &out);
     if (!status && strcmp(out, "-") != 0) {
         info_message("%s: %s", format->name, out);

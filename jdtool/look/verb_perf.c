@@ -50,11 +50,11 @@ static void put_options(char *const *given, struct words *words)
     const char *sort = "overhead,comm,dso,sym";
     bool has_fields = false;
     bool has_graph = false;
-    words_add(words, "--no-children", NULL);
+    WORDS_ADD(words, "--no-children");
     for (char *const *word = given; *word; word++) {
         if (strcmp(*word, "--lines") == 0) {
             sort = "overhead,srcline,sym";
-            words_add(words, "-w9,40", NULL);
+            WORDS_ADD(words, "-w9,40");
         } else if (strcmp(*word, "--callers") == 0) {
             sort = "overhead,comm,sym"; /* perf filters symbols beside comm only */
             has_graph = true;
@@ -63,19 +63,16 @@ static void put_options(char *const *given, struct words *words)
         has_graph |= is_one_of(*word, graphs);
     }
     if (!has_fields) {
-        words_add(words, "-s", NULL);
-        words_add(words, sort, NULL);
+        WORDS_ADD(words, "-s", sort);
     }
     if (!has_graph) {
-        words_add(words, "-g", NULL);
-        words_add(words, "none", NULL);
+        WORDS_ADD(words, "-g", "none");
     }
     for (char *const *word = given; *word; word++) {
         if (strcmp(*word, "--callers") == 0) {
-            words_add(words, "-g", NULL);
-            words_add(words, "callee", NULL);
+            WORDS_ADD(words, "-g", "callee");
         } else if (strcmp(*word, "--lines") != 0) {
-            words_add(words, "%s", *word);
+            WORDS_ADD(words, *word);
         }
     }
 }
@@ -103,7 +100,7 @@ int report_by_perf(const struct verb *verb, char **argv)
         bool as_text = !isatty(STDOUT_FILENO);
         put_options(options, &words);
         if (as_text) {
-            words_add(&words, "--stdio", NULL);
+            WORDS_ADD(&words, "--stdio");
         }
         status = perf_view_show(&view, "report", &words, as_text);
     }
@@ -128,9 +125,7 @@ static int script(const struct verb *verb, int argc, char **argv)
     }
     status = perf_view_open(&view, &look, given, options);
     if (!status) {
-        for (char **word = options; *word; word++) {
-            words_add(&words, "%s", *word);
-        }
+        words_add_list(&words, (const char *const *)options);
         status = perf_view_show(&view, "script", &words, false);
     }
     perf_view_close(&view);

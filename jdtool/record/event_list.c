@@ -430,13 +430,13 @@ void event_list_arguments(const struct event_list *events, struct perf_run *perf
         } else {
             snprintf(text + size, sizeof text - (size_t)size, list[i].has_stack ? "fp/" : "no/");
         }
-        perf_add(perf, "-e", text, NULL);
+        WORDS_ADD(&perf->arguments, "-e", text);
         if (list[i].filter) {
-            perf_add(perf, "--filter", list[i].filter, NULL);
+            WORDS_ADD(&perf->arguments, "--filter", list[i].filter);
         }
     }
     if (events->off_cpu) {
-        perf_add(perf, "--switch-events", NULL);
+        WORDS_ADD(&perf->arguments, "--switch-events");
     }
 }
 

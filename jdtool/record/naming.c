@@ -39,32 +39,29 @@ int naming_start(struct naming *naming, const struct naming_options *options)
             keep[i + 1] = options->keep[i];
         }
     }
-    words_add(&words, "/proc/self/exe", NULL);
-    words_add(&words, "inject", NULL);
+    WORDS_ADD(&words, "/proc/self/exe", "inject");
     words_add(&words, "--held=%s", held);
-    words_add(&words, "-i", NULL);
+    WORDS_ADD(&words, "-i");
     words_add(&words, options->in >= 0 ? "-" : "%s/perf.data", profile);
-    words_add(&words, "-o", NULL);
+    WORDS_ADD(&words, "-o");
     words_add(&words, "%s/perf.jit.data", profile);
-    words_add(&words, "--compress", NULL);
+    WORDS_ADD(&words, "--compress");
     char *sources = path_list_with(NULL, profile, "src");
     words_add(&words, "--source-path=%s", sources ? sources : "");
     words.failed |= !sources;
     free(sources);
-    words_add(&words, "--buildid-dir", NULL);
+    WORDS_ADD(&words, "--buildid-dir");
     words_add(&words, "%s/buildid", profile);
-    words_add(&words, "--scorecard", NULL);
+    WORDS_ADD(&words, "--scorecard");
     words_add(&words, "%s/scorecard.json", profile);
-    words_add(&words, "--processor-time", NULL);
+    WORDS_ADD(&words, "--processor-time");
     words_add(&words, "%s/" PROCESSOR_TIME_FILE, profile);
-    words_add(&words, "--save", NULL);
+    WORDS_ADD(&words, "--save");
     words_add(&words, "%s/samples.saved", profile);
     for (size_t i = 0; i < options->dump_count; i++) {
         words_add(&words, "--dump=%s", options->dumps[i]);
     }
-    for (size_t i = 0; options->more && options->more[i]; i++) {
-        words_add(&words, "%s", options->more[i]);
-    }
+    words_add_list(&words, (const char *const *)options->more);
     naming->says = memfd_create("inject", MFD_CLOEXEC);
     int err = words.failed || !keep ? -ENOMEM : naming->says < 0 ? -errno : 0;
     if (!err) {

@@ -12,7 +12,6 @@
 #include <linux/capability.h>
 #include <linux/perf_event.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,7 +92,7 @@ void perf_add_build_ids(struct perf_run *run)
 {
     if (refusal((struct perf_event_attr){
             .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_DUMMY, .build_id = 1}) != EINVAL) {
-        perf_add(run, "--buildid-mmap", NULL);
+        WORDS_ADD(&run->arguments, "--buildid-mmap");
     }
 }
 
@@ -166,20 +165,6 @@ bool perf_leaves_out(char *const *options)
 
 /* ---- Running ---- */
 
-void perf_add(struct perf_run *run, ...)
-{
-    va_list words;
-    va_start(words, run);
-    for (const char *word = va_arg(words, const char *); word; word = va_arg(words, const char *)) {
-        char *copy = run->count < PERF_ARGUMENTS_MAX ? strdup(word) : NULL;
-        run->failed |= !copy;
-        if (copy) {
-            run->arguments[run->count++] = copy;
-        }
-    }
-    va_end(words);
-}
-
 int perf_start(struct perf_run *run, int out)
 {
     int control[2] = {-1, -1};
@@ -190,15 +175,15 @@ int perf_start(struct perf_run *run, int out)
     if (!err) {
         char text[64];
         snprintf(text, sizeof text, "fd:%d,%d", control[0], ack[1]);
-        perf_add(run, "--control", text, NULL);
-        err = run->failed ? -ENOMEM : 0;
+        WORDS_ADD(&run->arguments, "--control", text);
+        err = run->arguments.failed ? -ENOMEM : 0;
     }
     if (!err) {
         const int keep[] = {control[0], ack[1]};
         run->child_control = control[0];
         run->child_ack = ack[1];
         struct child_options options = {
-            .arguments = run->arguments,
+            .arguments = run->arguments.list,
             .in = -1,
             .out = out,
             .err = run->says,
@@ -339,8 +324,9 @@ void perf_tell_words(const struct perf_run *run)
     free(words);
 }
 
-static int explain(const char *words, const char *event)
+int perf_explain_failure(const char *words, const char *event)
 {
+    words = words ? words : "";
     if (strstr(words, "event syntax error")) {
         error_message("perf has no event '%s' (perf list shows all)", event);
         return STATUS_USAGE;
@@ -375,22 +361,6 @@ static int explain(const char *words, const char *event)
     return STATUS_FAILED;
 }
 
-int perf_explain_failure(const struct perf_run *run, const char *event)
-{
-    char *words = perf_words(run->says);
-    int status = STATUS_FAILED;
-    if (words && *words) {
-        status = explain(words, event);
-    } else {
-        int ended = run->child.status;
-        error_message(ended > 128 ? "signal %d ended perf, which said nothing"
-                                  : "perf ended with status %d, and said nothing",
-                      ended > 128 ? ended - 128 : ended);
-    }
-    free(words);
-    return status;
-}
-
 void perf_free(struct perf_run *run)
 {
     if (!run->closes) {
@@ -400,8 +370,6 @@ void perf_free(struct perf_run *run)
     for (size_t i = 0; i < 4; i++) {
         descriptor_close(descriptors[i]);
     }
-    for (unsigned i = 0; i < run->count; i++) {
-        free(run->arguments[i]);
-    }
-    *run = (struct perf_run){.says = -1, .control = -1, .ack = -1, .child = NO_CHILD};
+    words_free(&run->arguments);
+    *run = NO_PERF;
 }

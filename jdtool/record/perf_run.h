@@ -4,12 +4,11 @@
 #ifndef JD_TOOL_LIVE_PERF_RUN_H
 #define JD_TOOL_LIVE_PERF_RUN_H
 
+#include "jdtool/base/text.h"
 #include "jdtool/live/child.h"
 #include "jdtool/record/record.h"
 
 #include <stddef.h>
-
-#define PERF_ARGUMENTS_MAX 256
 
 struct perf_run {
     struct child child;
@@ -20,10 +19,10 @@ struct perf_run {
     bool closes; /* work has written all, and goes on alone to close its events */
     int says;    /* its standard error, a file in memory; -1: none */
     int control, ack;
-    char *arguments[PERF_ARGUMENTS_MAX + 1]; /* each allocated */
-    unsigned count;
-    int failed; /* an argument could not be added */
+    struct words arguments;
 };
+
+#define NO_PERF ((struct perf_run){.says = -1, .control = -1, .ack = -1, .child = NO_CHILD})
 
 /* The perf to run: PERF, or "perf". */
 const char *perf_program(void);
@@ -72,9 +71,6 @@ void perf_tell_of_kernel(void);
 /* Whether these options of its have it sample some processors, users or groups only. */
 bool perf_leaves_out(char *const *options);
 
-/* Adds arguments, up to a NULL. */
-void perf_add(struct perf_run *run, ...) __attribute__((sentinel));
-
 /* Adds --buildid-mmap where the kernel can do that (Linux 5.12), else nothing. */
 void perf_add_build_ids(struct perf_run *run);
 
@@ -98,8 +94,8 @@ void perf_end(struct perf_run *run, struct waiting *waiting);
  * caller to free. NULL: nothing, or no memory. */
 char *perf_words(int says);
 
-/* Says why it cannot sample, when it has ended for that reason. Returns an exit status. */
-int perf_explain_failure(const struct perf_run *run, const char *event);
+/* Says why it cannot sample, after it has failed with these words. Returns an exit status. */
+int perf_explain_failure(const char *words, const char *event);
 
 /* Passes on what it says beside its usual two lines: no space left, chunks lost, throttled. */
 void perf_tell_words(const struct perf_run *run);

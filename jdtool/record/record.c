@@ -786,7 +786,7 @@ struct recorder *recorder_new(const struct record_options *options)
         return NULL;
     }
     recorder->options = options;
-    recorder->perf = (struct perf_run){.says = -1, .control = -1, .ack = -1, .child = NO_CHILD};
+    recorder->perf = NO_PERF;
     recorder->command = (struct command){.child = NO_CHILD, .go = -1};
     recorder->naming = NO_NAMING;
     recorder->profile = NO_PROFILE_DIR;

@@ -37,17 +37,17 @@ static void add_event(struct recorder *recorder)
     char text[16];
     if (!event_list_is_empty(&recorder->events)) {
         char *event = event_with_rate(recorder->event, recorder->frequency, options->period);
-        perf->failed |= !event;
-        perf_add(perf, "-e", event ? event : recorder->event, NULL);
+        perf->arguments.failed |= !event;
+        WORDS_ADD(&perf->arguments, "-e", event ? event : recorder->event);
         free(event);
         return;
     }
-    perf_add(perf, "-e", recorder->event, NULL);
+    WORDS_ADD(&perf->arguments, "-e", recorder->event);
     if (options->period) {
-        perf_add(perf, "-c", options->period, NULL);
+        WORDS_ADD(&perf->arguments, "-c", options->period);
     } else {
         snprintf(text, sizeof text, "%u", recorder->frequency);
-        perf_add(perf, "-F", text, NULL);
+        WORDS_ADD(&perf->arguments, "-F", text);
     }
 }
 
@@ -137,16 +137,16 @@ static void perf_arguments(struct recorder *recorder)
     struct perf_run *perf = &recorder->perf;
     char text[PATH_MAX + 32];
     snprintf(text, sizeof text, "%s/buildid", recorder->profile.at);
-    perf_add(perf, perf_program(), NULL);
+    WORDS_ADD(&perf->arguments, perf_program());
     if (!recorder->start_reader) {
-        perf_add(perf, "--buildid-dir", text, NULL);
+        WORDS_ADD(&perf->arguments, "--buildid-dir", text);
     }
-    perf_add(perf, "record", NULL);
+    WORDS_ADD(&perf->arguments, "record");
     /* A named clock is what ties samples to the stamps in the dump. */
-    perf_add(perf, "-k", "mono", NULL);
+    WORDS_ADD(&perf->arguments, "-k", "mono");
     add_event(recorder);
     snprintf(text, sizeof text, "%s/perf.data", recorder->profile.at);
-    perf_add(perf, "-o", recorder->piped ? "-" : text, NULL);
+    WORDS_ADD(&perf->arguments, "-o", recorder->piped ? "-" : text);
     if (recorder->piped && !options->all) {
         /* Into a pipe perf tells of no build-ids but these, by which files are known again. Of all
          * processes nobody asks for them: see describe_events of the sampler for what that does to
@@ -155,20 +155,20 @@ static void perf_arguments(struct recorder *recorder)
         perf_add_build_ids(perf);
     }
     char *pids = recorder_pids(recorder);
-    perf->failed |= !pids;
+    perf->arguments.failed |= !pids;
     if (options->all) {
-        perf_add(perf, "-a", NULL);
+        WORDS_ADD(&perf->arguments, "-a");
     } else {
-        perf_add(perf, PERF_OF_TASKS, "-p", pids ? pids : "", NULL);
+        WORDS_ADD(&perf->arguments, PERF_OF_TASKS, "-p", pids ? pids : "");
     }
     free(pids);
-    perf_add(perf, "--proc-map-timeout", PERF_MAPS_TIMEOUT, NULL);
+    WORDS_ADD(&perf->arguments, "--proc-map-timeout", PERF_MAPS_TIMEOUT);
     if (options->stacks == STACKS_FP) {
-        perf_add(perf, "--call-graph", "fp", NULL);
+        WORDS_ADD(&perf->arguments, "--call-graph", "fp");
     }
     if (recorder->copied) {
         snprintf(text, sizeof text, "dwarf,%u", options->stack_size);
-        perf_add(perf, "--call-graph", text, NULL);
+        WORDS_ADD(&perf->arguments, "--call-graph", text);
     }
     bool others_files = false;
     for (uint32_t i = 0; i < recorder->jvm_count; i++) {
@@ -176,18 +176,16 @@ static void perf_arguments(struct recorder *recorder)
     }
     if (recorder->copied && !recorder->piped && others_files) {
         /* Stacks lead through files that no sample hits, and a container's are gone with it. */
-        perf_add(perf, "--buildid-all", NULL);
+        WORDS_ADD(&perf->arguments, "--buildid-all");
     }
     /* perf's own 512K hold eight copied stacks. Only root may have more than perf_event_mlock_kb.
      */
     if (options->buffer) {
-        perf_add(perf, "-m", options->buffer, NULL);
+        WORDS_ADD(&perf->arguments, "-m", options->buffer);
     } else if (recorder->copied && geteuid() == 0) {
-        perf_add(perf, "-m", recorder_buffer(recorder), NULL);
+        WORDS_ADD(&perf->arguments, "-m", recorder_buffer(recorder));
     }
-    for (char **more = options->perf_options; *more; more++) {
-        perf_add(perf, *more, NULL);
-    }
+    words_add_list(&perf->arguments, (const char *const *)options->perf_options);
     add_events(recorder); /* last: a filter of the user's is for his event */
 }
 
@@ -223,13 +221,15 @@ static int start_perf(struct recorder *recorder)
     }
     if (err) {
         perf_end(&recorder->perf, &recorder->waiting);
+        char *words = perf_words(recorder->perf.says);
         const struct live_process *process =
             recorder->jvm_count ? &recorder->jvms->target.process : NULL;
         if (process && !process_lives(process)) {
             error_message("process %d has ended before the recording began", (int)process->pid);
         } else {
-            status = perf_explain_failure(&recorder->perf, recorder->event);
+            status = perf_explain_failure(words, recorder->event);
         }
+        free(words);
         return status;
     }
     return STATUS_DONE;
@@ -282,7 +282,10 @@ int recorder_end_perf(struct recorder *recorder)
     perf_end(&recorder->perf, &recorder->waiting);
     snprintf(path, sizeof path, "%s/perf.data", recorder->profile.at);
     if (!recorder->piped && (stat(path, &status) != 0 || status.st_size == 0)) {
-        return perf_explain_failure(&recorder->perf, recorder->event);
+        char *words = perf_words(recorder->perf.says);
+        int explained = perf_explain_failure(words, recorder->event);
+        free(words);
+        return explained;
     }
     perf_tell_words(&recorder->perf);
     return STATUS_DONE;

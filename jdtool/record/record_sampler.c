@@ -191,11 +191,8 @@ static const char *last_line(char *said)
 static void describe(const struct recorder *recorder, struct words *words)
 {
     char name[256] = "";
-    words_add(words, "jdperf", NULL);
-    words_add(words, "record", NULL);
-    for (char *const *word = recorder->options->command; *word; word++) {
-        words_add(words, "%s", *word);
-    }
+    WORDS_ADD(words, "jdperf", "record");
+    words_add_list(words, (const char *const *)recorder->options->command);
     if (recorder->jvm_count == 1 && !recorder->start_reader) {
         process_java_name(&recorder->jvms->target.process, name, sizeof name);
         name[strcspn(name, " ")] = '\0';

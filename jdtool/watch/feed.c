@@ -44,11 +44,6 @@ struct feed {
     bool told_to_end;
 };
 
-static struct perf_run no_perf(void)
-{
-    return (struct perf_run){.says = -1, .control = -1, .ack = -1, .child = NO_CHILD};
-}
-
 /* ---- Which ---- */
 
 /* What only perf has, or why ours cannot; NULL: nothing. */
@@ -91,7 +86,7 @@ int feed_new(const struct watch_jvm_options *options, struct feed **out)
         return -ENOMEM;
     }
     feed->options = options;
-    feed->perf = no_perf();
+    feed->perf = NO_PERF;
     feed->event = perf_choose_event(options->event);
     if (!feed->event) {
         error_message("failed to start: %s", strerror(ENOMEM));
@@ -140,20 +135,20 @@ static void perf_arguments(struct feed *feed)
     }
     snprintf(frequency, sizeof frequency, "%u", options->frequency);
     snprintf(stacks, sizeof stacks, "dwarf,%u", options->stack_size);
-    perf_add(perf, perf_program(), "record", "-k", "mono", "-e", feed->event, "-F", frequency, "-o",
-             "-", PERF_OF_TASKS, "-p", pids, "--call-graph", stacks, "--proc-map-timeout",
-             PERF_MAPS_TIMEOUT, NULL);
+    WORDS_ADD(&perf->arguments, perf_program(), "record", "-k", "mono", "-e", feed->event, "-F",
+              frequency, "-o", "-", PERF_OF_TASKS, "-p", pids, "--call-graph", stacks,
+              "--proc-map-timeout", PERF_MAPS_TIMEOUT);
     perf_add_build_ids(perf);
     /* Only root may have more than perf_event_mlock_kb. */
     if (options->buffer || geteuid() == 0) {
-        perf_add(perf, "-m", options->buffer ? options->buffer : "2M", NULL);
+        WORDS_ADD(&perf->arguments, "-m", options->buffer ? options->buffer : "2M");
     }
 }
 
 static int begin_perf(struct feed *feed, int out)
 {
     perf_free(&feed->perf);
-    feed->perf = no_perf();
+    feed->perf = NO_PERF;
     setenv("PERF_CONFIG", "/dev/null", 1);
     perf_arguments(feed);
     feed->stale = feed->told_to_end = false;
