@@ -218,6 +218,37 @@ static const uint8_t not_entrant[] = {
     0xc3, /* 16 ret */
 };
 
+/* The same of a static method whose class is being initialised: over mov r10,imm64. */
+static const uint8_t not_entrant_barrier[] = {
+    0xe9, 0x5b, 0xe1, 0x22, 0x07, 0x1b, 0x00, 0x00, 0x00, 0x00, /* 00 jmp handle_wrong_method */
+    0x41, 0x80, 0xba, 0x30, 0x01, 0x00, 0x00, 0x04, /* 0a cmpb [r10+0x130],0x4 */
+    0x74, 0x05, /* 12 je 0x19 */
+    0xe9, 0x42, 0xe1, 0x22, 0x07, /* 14 jmp handle_wrong_method */
+    0x55, /* 19 push rbp */
+    0x48, 0x83, 0xec, 0x30, /* 1a sub rsp,0x30 */
+    0xe8, 0xfb, 0x0f, 0x00, 0x00, /* 1e call */
+    0x48, 0x83, 0xc4, 0x30, /* 23 add rsp,0x30 */
+    0x5d, /* 27 pop rbp */
+    0xc3, /* 28 ret */
+};
+
+/* C1, a class not known yet: jumps to patching stubs, which go back to them, behind which the first
+ * is mov rdx,0 again. What follows it is no pop. */
+static const uint8_t patched_class[] = {
+    0x55, /* 00 push rbp */
+    0x48, 0x83, 0xec, 0x30, /* 01 sub rsp,0x30 */
+    0xe9, 0x1f, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* 05 jmp 0x29, over mov rdx,0 */
+    0xe9, 0x5a, 0x01, 0x00, 0x00, /* 0f jmp 0x16e */
+    0xe8, 0xfb, 0x0f, 0x00, 0x00, /* 14 call */
+    0x48, 0x83, 0xc4, 0x30, /* 19 add rsp,0x30 */
+    0x5d, /* 1d pop rbp */
+    0xc3, /* 1e ret */
+    0x48, 0xba, 0x00, 0x00, 0x00, 0x00, /* 1f mov rdx, */
+    0x00, 0x00, 0x00, 0x00, /* 25 0 */
+    0xe8, 0xfb, 0x0f, 0x00, 0x00, /* 29 call */
+    0xeb, 0xd5, /* 2e jmp 0x05 */
+};
+
 /* JDK 25: the body calls nothing, a barrier's slow path does, with registers pushed. */
 static const uint8_t barrier_only[] = {
     0x55, /* 00 push rbp */
@@ -478,6 +509,25 @@ TEST_WITH(test_not_entrant, NULL, teardown)
     check_sp(0x0c, 0x40, -16);
     check_sp(0x16, 8, 0);
     assert_int_equal(frames.frame_size, 0x40);
+}
+
+TEST_WITH(test_not_entrant_with_a_barrier, NULL, teardown)
+{
+    analyse(not_entrant_barrier, sizeof not_entrant_barrier, FRAMES_COMPILED);
+    check_sp(0x19, 8, 0);
+    check_sp(0x1e, 0x40, -16);
+    check_sp(0x28, 8, 0);
+    assert_int_equal(frames.frame_size, 0x40);
+}
+
+TEST_WITH(test_class_that_is_patched_in, NULL, teardown)
+{
+    analyse(patched_class, sizeof patched_class, FRAMES_COMPILED);
+    check_sp(0x0f, 0x40, -16);
+    check_sp(0x13, 0x40, -16);
+    check_sp(0x14, 0x40, -16);
+    check_sp(0x1e, 8, 0);
+    check_sp(0x29, 0x40, -16);
 }
 
 TEST_WITH(test_calls_of_a_barrier_only, NULL, teardown)

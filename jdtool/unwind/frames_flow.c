@@ -108,6 +108,13 @@ static void decode(const struct flow *flow, struct reached *there)
         !arch->skim(code->bytes + offset, code->size - offset, offset, &there->insn)) {
         arch->decode(flow->context, code, offset, &there->insn);
     }
+    uint32_t next = offset + there->insn.length;
+    if (there->insn.control == FLOW_JUMP && code->shape == FRAMES_COMPILED &&
+        arch->left_of_patched && next < code->size) {
+        uint32_t left = arch->left_of_patched(code, next);
+        there->insn.length += left;
+        there->insn.control = left ? FLOW_BRANCH : FLOW_JUMP;
+    }
 }
 
 /* A path arrives at an offset with a state. */

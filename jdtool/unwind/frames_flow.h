@@ -39,6 +39,9 @@ struct flow_arch {
     /* The same for common instructions, quickly, where no register but sp and fp matters. False: it
      * is none of these. NULL: there is no such function. */
     bool (*skim)(const uint8_t *bytes, uint32_t size, uint32_t offset, struct flow_insn *insn);
+    /* Bytes behind a jump of a compiled method that are left of an instruction that it stands for
+     * until that is patched in; 0: it is a jump as others are. NULL: there are none such. */
+    uint32_t (*left_of_patched)(const struct frames_code *code, uint32_t offset);
 };
 
 struct flow;

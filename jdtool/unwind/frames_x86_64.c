@@ -245,6 +245,20 @@ static void decode(void *context, const struct frames_code *code, uint32_t offse
     decode_control(insn, &zydis, operands, offset);
 }
 
+/*
+ * Where C1 does not know a class yet a jump to a patching stub lies over the instruction that loads
+ * it, mov reg,imm64 of 0, whose last five bytes are left (PatchingStub::emit_code; of a field
+ * access nops are left). Once the stub has put the instruction there it goes on behind it, and the
+ * frame is there all the time.
+ */
+static uint32_t left_of_patched(const struct frames_code *code, uint32_t offset)
+{
+    static const uint8_t zeros[5];
+    bool is = code->size - offset >= sizeof zeros &&
+              memcmp(code->bytes + offset, zeros, sizeof zeros) == 0;
+    return is ? sizeof zeros : 0;
+}
+
 static const struct flow_arch arch = {
     .fp_reg = RBP,
     .callee_saved = 1u << RBX | 1u << RBP | 0xfu << 12,
@@ -260,6 +274,7 @@ static const struct flow_arch arch = {
               .fp_place = FRAME_SAME},
     .decode = decode,
     .skim = skim_x86_64,
+    .left_of_patched = left_of_patched,
 };
 
 static bool bytes_are(const struct frames_code *code, uint32_t offset, const char *bytes,
@@ -334,18 +349,21 @@ static bool is_entry(const uint8_t *bytes, size_t size)
 
 /*
  * A method that was made not entrant has a jump of five bytes over the first instruction of its
- * verified entry, the stack bang of seven (NativeJump::patch_verified_entry). Its frames go on
- * running, so the way in is followed behind what is left of the bang: the upper half of a small
- * negative displacement.
+ * verified entry (NativeJump::patch_verified_entry). Its frames go on running, so the way in is
+ * followed behind what is left: of the stack bang of seven bytes the upper half of a small negative
+ * displacement; of mov r10,imm64 five bytes, where the class may not be initialised yet, and then
+ * cmpb [r10+init_state],fully_initialized (MacroAssembler::clinit_barrier).
  */
 static int follow_patched_entry(struct flow *flow, const struct frames_code *code)
 {
     int error = 0;
     for (uint32_t at = 0; !error && at + 7 < code->size && at <= PATCHED_ENTRY_MAX; at++) {
         const uint8_t *bytes = code->bytes + at;
-        if (bytes[0] == 0xe9 && bytes[5] >= 0xf0 && bytes[6] == 0xff && flow_reached(flow, at) &&
+        bool bang = bytes[5] >= 0xf0 && bytes[6] == 0xff;
+        bool barrier = bytes_are(code, at + 10, "\x41\x80\xba", 3);
+        if (bytes[0] == 0xe9 && (bang || barrier) && flow_reached(flow, at) &&
             !flow_reached(flow, at + 5)) {
-            error = flow_follow(flow, at + 7, &arch.entry);
+            error = flow_follow(flow, at + (bang ? 7 : 10), &arch.entry);
         }
     }
     return error;
