@@ -21,10 +21,7 @@ static struct code_index *make_index(void **state)
     dump_string(&dump, "Interpreter");
     dump_bytes(&dump, bytes, sizeof bytes);
     dump_end(&dump);
-    FILE *out = fopen(scratch_path(state, "dump"), "we");
-    assert_non_null(out);
-    assert_int_equal(fwrite(dump.bytes, 1, dump.size, out), dump.size);
-    fclose(out);
+    write_bytes(scratch_path(state, "dump"), dump.bytes, dump.size);
     dump_free(&dump);
     assert_int_equal(code_index_open(scratch_path(state, "dump"), &index), 0);
     return index;

@@ -1,6 +1,7 @@
 /* CPU time of processes counts from the recording's start, and time that was missed is reported. */
 #include "test.h"
 
+#include "jdtool/base/clock.h"
 #include "jdtool/record/clocks.h"
 #include "jdtool/score/processor_time.h"
 
@@ -13,9 +14,7 @@
 
 static uint64_t own_time(void)
 {
-    struct timespec time;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+    return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 /* One that has had 20 ms, and stands still. */

@@ -384,10 +384,7 @@ static const char *inject_with_card(void **state)
     optind = 0;
     assert_int_equal(verb_inject.run(&verb_inject, 10, arguments), STATUS_DONE);
     static char text[16384];
-    FILE *card = fopen(arguments[7], "r");
-    assert_non_null(card);
-    text[fread(text, 1, sizeof text - 1, card)] = '\0';
-    fclose(card);
+    scratch_read_text(arguments[7], text, sizeof text);
     free(arguments[3]);
     free(arguments[5]);
     free(arguments[7]);

@@ -849,14 +849,6 @@ static size_t make_zip(uint8_t *zip, const char *name, const char *text)
     return (size_t)(at + 22 - zip);
 }
 
-static void write_bytes(const char *path, const uint8_t *bytes, size_t size)
-{
-    FILE *file = fopen(path, "we");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, size, file), size);
-    fclose(file);
-}
-
 TEST_WITH(test_zip, scratch_create, scratch_remove)
 {
     uint8_t bytes[4096];

@@ -344,14 +344,6 @@ TEST(a_fork_has_its_parents_code)
     free(file.records);
 }
 
-static void read_text(const char *path, char *text, size_t room)
-{
-    FILE *in = fopen(path, "re");
-    assert_non_null(in);
-    text[fread(text, 1, room - 1, in)] = '\0';
-    fclose(in);
-}
-
 TEST(the_scorecard_tells_why)
 {
     struct perf_file file = recording();
@@ -386,7 +378,7 @@ TEST(the_scorecard_tells_why)
         inject(state, "p.data", "r.data", "--scorecard", scratch_path(state, "card.json"), NULL),
         STATUS_DONE);
     static char text[8192];
-    read_text(scratch_path(state, "card.json"), text, sizeof text);
+    scratch_read_text(scratch_path(state, "card.json"), text, sizeof text);
     assert_non_null(strstr(text, "\"verdict\": \"bad\""));
     assert_non_null(strstr(text, "\"samples\": 8"));
     assert_non_null(strstr(text, "\"samples_in_jvms\": 7"));
@@ -439,7 +431,7 @@ TEST(short_copies_are_told_as_such)
                                 scratch_path(state, "card.json"), NULL),
                          STATUS_DONE);
         static char text[8192];
-        read_text(scratch_path(state, "card.json"), text, sizeof text);
+        scratch_read_text(scratch_path(state, "card.json"), text, sizeof text);
         assert_non_null(strstr(text, "\"copy_too_short\": 1"));
         assert_non_null(strstr(text, cases[i].remedy));
         assert_null(strstr(text, "perf_event_max_stack"));
@@ -497,7 +489,7 @@ TEST(the_verdict_wants_names_and_roots)
         (void)inject(state, "p.data", "r.data", "--scorecard", scratch_path(state, "card.json"),
                      NULL);
         static char text[8192];
-        read_text(scratch_path(state, "card.json"), text, sizeof text);
+        scratch_read_text(scratch_path(state, "card.json"), text, sizeof text);
         assert_non_null(strstr(text, profiles[i].verdict));
         free(file.records);
     }
@@ -563,7 +555,7 @@ TEST(a_wrong_clock_is_told_and_costs_the_names_only)
         inject(state, "p.data", "r.data", "--scorecard", scratch_path(state, "card.json"), NULL),
         STATUS_FAILED);
     static char text[8192];
-    read_text(scratch_path(state, "card.json"), text, sizeof text);
+    scratch_read_text(scratch_path(state, "card.json"), text, sizeof text);
     assert_non_null(strstr(text, "-k mono"));
     assert_non_null(strstr(text, "\"verdict\": \"bad\""));
     struct seen seen[8] = {0};
@@ -571,19 +563,12 @@ TEST(a_wrong_clock_is_told_and_costs_the_names_only)
     free(file.records);
 }
 
-static void write_nothing(void **state, const char *name)
-{
-    FILE *out = fopen(scratch_path(state, name), "we");
-    assert_non_null(out);
-    fclose(out);
-}
-
 /* A JVM that was killed before its dump had a header costs the other one nothing. */
 TEST(an_empty_dump_costs_its_own_names_only)
 {
     struct perf_file file = recording();
     write_simple_dump(state);
-    write_nothing(state, "jit-4243.dump");
+    scratch_write(scratch_path(state, "jit-4243.dump"), "");
     put_marker(&file, state);
     put_mmap2(&file, PID + 1, 1000050, 0x7f0000000000, 4096, scratch_path(state, "jit-4243.dump"));
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE};
@@ -599,7 +584,7 @@ TEST(an_empty_dump_costs_its_own_names_only)
     assert_null(MAPPING(1));
 
     /* With no other dump it is a failure; one that is not there was named by mistake. */
-    write_nothing(state, "jit-4242.dump");
+    scratch_write(scratch_path(state, "jit-4242.dump"), "");
     unlink(scratch_path(state, "r.data"));
     assert_int_equal(inject(state, "p.data", "r.data", NULL), STATUS_FAILED);
     assert_int_equal(access(scratch_path(state, "r.data"), R_OK), 0);
@@ -665,7 +650,7 @@ TEST(the_dump_of_an_earlier_run_is_refused)
                                 scratch_path(state, "card.json"), NULL),
                          STATUS_FAILED);
         static char text[8192];
-        read_text(scratch_path(state, "card.json"), text, sizeof text);
+        scratch_read_text(scratch_path(state, "card.json"), text, sizeof text);
         assert_non_null(strstr(text, "of an earlier run"));
         struct seen seen[8] = {0};
         assert_int_equal(read_result(scratch_path(state, "r.data"), seen, 8), from ? 2 : 3);
@@ -761,7 +746,7 @@ TEST(late_call_chains_are_rewritten)
                             scratch_path(state, "card.json"), NULL),
                      STATUS_DONE);
     static char json[8192];
-    read_text(scratch_path(state, "card.json"), json, sizeof json);
+    scratch_read_text(scratch_path(state, "card.json"), json, sizeof json);
     assert_non_null(strstr(json, "\"samples\": 1,"));
     assert_non_null(strstr(json, "\"frames_in_generated_code_named\": 4,"));
 

@@ -1,6 +1,7 @@
 /* Finds the thread numbers inside a container from /proc outside. */
 #include "test.h"
 
+#include "jdtool/base/clock.h"
 #include "jdtool/resolve/inner_threads.h"
 
 #include <pthread.h>
@@ -13,9 +14,7 @@
 
 static uint64_t now(void)
 {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+    return clock_ns(CLOCK_MONOTONIC);
 }
 
 static uint32_t ask(struct inner_threads *threads, uint32_t tid, uint32_t number, uint64_t time)

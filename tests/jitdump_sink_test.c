@@ -59,16 +59,9 @@ static struct code plain_code(uint64_t address, uint64_t size, const char *name)
                          .facts = CODE_FACTS_UNKNOWN};
 }
 
-static uint64_t monotonic_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 TEST_WITH(header_is_there_at_once_and_mapped, set_up, scratch_remove)
 {
-    uint64_t before = monotonic_now();
+    uint64_t before = stamp_monotonic();
     struct occupancy *sink = open_dump(state);
     struct decoded_dump dump;
     read_dump(&dump, state);
@@ -79,7 +72,7 @@ TEST_WITH(header_is_there_at_once_and_mapped, set_up, scratch_remove)
     fclose(self);
     assert_int_equal(u32_at(dump.bytes + 12), decoded_number(elf + 18, 2));
     assert_int_equal(u32_at(dump.bytes + 20), getpid());
-    assert_true(u64_at(dump.bytes + 24) >= before && u64_at(dump.bytes + 24) <= monotonic_now());
+    assert_true(u64_at(dump.bytes + 24) >= before && u64_at(dump.bytes + 24) <= stamp_monotonic());
     assert_int_equal(u64_at(dump.bytes + 32), 0);
     decoded_dump_free(&dump);
 
@@ -340,9 +333,9 @@ TEST_WITH(code_counts_from_when_its_range_was_given_up, set_up, scratch_remove)
     struct code old = plain_code(0x1000, 0x100, "old");
     struct code new = plain_code(0x1080, 0x100, "new");
     occupancy_load(sink, &old, NULL);
-    uint64_t before = monotonic_now();
+    uint64_t before = stamp_monotonic();
     occupancy_unload(sink, 0x1000, -1);
-    uint64_t behind = monotonic_now();
+    uint64_t behind = stamp_monotonic();
     occupancy_load(sink, &new, NULL);
     occupancy_load(sink, &old, NULL); /* reaches into the new one, which nobody reported as gone */
     occupancy_close(sink);

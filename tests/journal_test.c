@@ -351,10 +351,7 @@ TEST_WITH(broken_journals_are_read_as_far_as_they_go, scratch_create, close_all)
             size_t where = random_below(&random, (uint32_t)kept);
             bytes[where] = (uint8_t)random_below(&random, 256);
         }
-        FILE *file = fopen(broken, "we");
-        assert_non_null(file);
-        assert_int_equal(fwrite(bytes, 1, kept, file), kept);
-        fclose(file);
+        write_bytes(broken, bytes, kept);
         int err = thread_journal_open(broken, round % 2, &journal);
         assert_true(err == 0 || err == -EINVAL);
         for (uint32_t tid = 999; !err && tid < 1005; tid++) {

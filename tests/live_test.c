@@ -427,14 +427,11 @@ TEST_WITH(what_the_kernel_tells_is_read, scratch_create, scratch_remove)
     assert_int_equal(mkdir(scratch_path(state, "self"), 0700), 0);
     setenv("JDPERF_PROC", *state, 1);
     assert_int_equal(kernel_number("perf_event_paranoid", 4), 4); /* there is none */
-    FILE *file = fopen(scratch_path(state, "sys/kernel/perf_event_paranoid"), "we");
-    (void)fputs("-1\n", file);
-    (void)fclose(file);
+    scratch_write(scratch_path(state, "sys/kernel/perf_event_paranoid"), "-1\n");
     assert_int_equal(kernel_number("perf_event_paranoid", 4), -1);
     assert_false(kernel_filters());
-    file = fopen(scratch_path(state, "self/status"), "we");
-    (void)fputs("NoNewPrivs:\t0\nSeccomp:\t2\nSeccomp_filters:\t1\n", file);
-    (void)fclose(file);
+    scratch_write(scratch_path(state, "self/status"),
+                  "NoNewPrivs:\t0\nSeccomp:\t2\nSeccomp_filters:\t1\n");
     assert_true(kernel_filters());
     unsetenv("JDPERF_PROC");
 }

@@ -20,10 +20,7 @@ static int close_all(void **state)
 
 static void write_built(const char *path)
 {
-    FILE *file = fopen(path, "we");
-    assert_non_null(file);
-    assert_int_equal(fwrite(builder.bytes, 1, builder.size, file), builder.size);
-    fclose(file);
+    write_bytes(path, builder.bytes, builder.size);
 }
 
 static int open_built(const char *directory)

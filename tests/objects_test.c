@@ -514,9 +514,8 @@ TEST_WITH(a_foreign_vdso_is_not_ours, make_directory, remove_directory)
     }
     const char *image = (const char *)getauxval(AT_SYSINFO_EHDR);
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)image;
-    FILE *file = fopen(in_directory("vdso"), "we");
-    fwrite(image, 1, header->e_shoff + (size_t)header->e_shnum * header->e_shentsize, file);
-    fclose(file);
+    write_bytes(in_directory("vdso"), image,
+                header->e_shoff + (size_t)header->e_shnum * header->e_shentsize);
     struct id library = id_of(LIBRARY_OLD);
     put_into_cache(LIBRARY_OLD, &library, "vdso");
     put_into_cache(in_directory("vdso"), &id, "vdso");
@@ -653,9 +652,7 @@ TEST_WITH(packed_symbols_are_unpacked, make_directory, remove_directory)
     assert_int_equal(lzma_easy_buffer_encode(6, LZMA_CHECK_CRC64, NULL, plain, size, packed,
                                              &packed_size, size + 4096),
                      LZMA_OK);
-    FILE *file = fopen(in_directory("mini.xz"), "we");
-    fwrite(packed, 1, packed_size, file);
-    fclose(file);
+    write_bytes(in_directory("mini.xz"), packed, packed_size);
     assert_int_equal(run("cd '%s' && objcopy -S lib.so stripped && objcopy "
                          "--add-section .gnu_debugdata=mini.xz stripped lib.so",
                          directory),
@@ -681,9 +678,7 @@ TEST_WITH(packed_symbols_are_unpacked, make_directory, remove_directory)
     assert_int_equal(lzma_easy_buffer_encode(0, LZMA_CHECK_CRC64, NULL, plain, bomb, packed,
                                              &packed_size, (size_t)1 << 20),
                      LZMA_OK);
-    file = fopen(in_directory("mini.xz"), "we");
-    fwrite(packed, 1, packed_size, file);
-    fclose(file);
+    write_bytes(in_directory("mini.xz"), packed, packed_size);
     assert_int_equal(
         run("cd '%s' && objcopy --add-section .gnu_debugdata=mini.xz stripped lib.so", directory),
         0);
@@ -1062,10 +1057,7 @@ TEST_WITH(lines_that_take_too_long_are_given_up, make_directory, remove_director
         ".byte 1\n.quad work, end\n.byte 2\n.quad work, end\n"
         ".rept 1000\n.byte 3\n.long .debug_ranges\n.endr\n.byte 0,0\n2:\n"
         ".section .debug_ranges,\"\",@progbits\n.rept 20000\n.quad 1,1\n.endr\n.quad 0,0\n";
-    FILE *file = fopen(in_directory("slow.s"), "we");
-    assert_non_null(file);
-    fputs(source, file);
-    fclose(file);
+    scratch_write(in_directory("slow.s"), source);
     if (run("cd '%s' && cc -shared -nostdlib -Wl,--build-id -o slow.so slow.s 2>/dev/null",
             directory)) {
         skip(); /* there is no assembler */
@@ -1244,9 +1236,7 @@ static const char kallsyms[] = "ffffffff81000000 T _stext\n"
 
 static void write_kallsyms(void)
 {
-    FILE *file = fopen(in_directory("kallsyms"), "we");
-    fputs(kallsyms, file);
-    fclose(file);
+    scratch_write(in_directory("kallsyms"), kallsyms);
 }
 
 static struct object *kernel_from_cache(struct objects *objects, const struct id *id,
@@ -1306,9 +1296,7 @@ TEST_WITH(another_kernel_is_read_from_the_cache, make_directory, remove_director
     static const char *const broken[] = {"", "0000000000000000 T _text\n", "what is this\n",
                                          "ffffffff81000000\n", "ffffffff81000000 T"};
     for (size_t i = 0; i < sizeof broken / sizeof broken[0]; i++) {
-        FILE *file = fopen(in_directory("kallsyms"), "we");
-        fputs(broken[i], file);
-        fclose(file);
+        scratch_write(in_directory("kallsyms"), broken[i]);
         put_into_cache(in_directory("kallsyms"), &id, "kallsyms");
         objects = new_objects(false);
         kernel = kernel_from_cache(objects, &id, NULL, 0);

@@ -28,14 +28,6 @@ static uint8_t *make_content(void)
     return content;
 }
 
-static void write_file(const char *path, const void *content, size_t size)
-{
-    FILE *file = fopen(path, "we");
-    assert_non_null(file);
-    assert_int_equal(fwrite(content, 1, size, file), size);
-    assert_int_equal(fclose(file), 0);
-}
-
 static bool is_packed(const char *path)
 {
     size_t size = 0;
@@ -67,7 +59,7 @@ TEST_WITH(comes_back_as_it_was, scratch_create, scratch_remove)
 {
     const char *path = scratch_path(state, "jit-1.dump");
     uint8_t *content = make_content();
-    write_file(path, content, SIZE);
+    write_bytes(path, content, SIZE);
     struct stat after, plain;
     assert_true(pack(path));
     assert_int_equal(stat(path, &after), 0);
@@ -97,7 +89,7 @@ TEST_WITH(leaves_what_is_not_to_be_packed, scratch_create, scratch_remove)
 {
     uint8_t *content = make_content();
     const char *path = scratch_path(state, "small");
-    write_file(path, content, PACKED_FILE_MIN - 1);
+    write_bytes(path, content, PACKED_FILE_MIN - 1);
     assert_false(pack(path));
     assert_false(is_packed(path));
 
@@ -107,7 +99,7 @@ TEST_WITH(leaves_what_is_not_to_be_packed, scratch_create, scratch_remove)
         noise = noise * 1664525 + 1013904223;
         content[i] = (uint8_t)(noise >> 24);
     }
-    write_file(path, content, SIZE);
+    write_bytes(path, content, SIZE);
     assert_false(pack(path));
     assert_false(is_packed(path));
 
@@ -115,7 +107,7 @@ TEST_WITH(leaves_what_is_not_to_be_packed, scratch_create, scratch_remove)
     free(content);
     content = make_content();
     path = scratch_path(state, "written");
-    write_file(path, content, SIZE);
+    write_bytes(path, content, SIZE);
     int writer = open(path, O_WRONLY | O_CLOEXEC);
     assert_false(pack(path));
     assert_false(is_packed(path));
@@ -125,7 +117,7 @@ TEST_WITH(leaves_what_is_not_to_be_packed, scratch_create, scratch_remove)
     /* Links are not followed. */
     path = scratch_path(state, "target");
     const char *link = scratch_path(state, "link");
-    write_file(path, content, SIZE);
+    write_bytes(path, content, SIZE);
     assert_int_equal(symlink(path, link), 0);
     assert_false(pack(link));
     assert_false(is_packed(path));
@@ -164,37 +156,37 @@ TEST_WITH(refuses_what_is_hostile, scratch_create, scratch_remove)
 
     /* More than anybody may hold: refused by what it says, before a byte is unpacked. */
     size = pack_zeros(packed, ROOM, PACKED_FILE_MAX + 1, true);
-    write_file(path, packed, size);
+    write_bytes(path, packed, size);
     assert_int_equal(unpack(path), -EINVAL);
     size = pack_zeros(packed, ROOM, PACKED_FILE_MAX, true);
-    write_file(path, packed, size);
+    write_bytes(path, packed, size);
     int fd = unpack(path);
     assert_true(fd >= 0);
     close(fd);
 
     /* It does not say how much. */
     size = pack_zeros(packed, ROOM, 1 << 20, false);
-    write_file(path, packed, size);
+    write_bytes(path, packed, size);
     assert_int_equal(unpack(path), -EINVAL);
 
     /* It says less than there is: a second frame behind the first, and a changed size. */
     size = pack_zeros(packed, ROOM / 2, 1 << 20, true);
     memcpy(packed + size, packed, size);
-    write_file(path, packed, 2 * size);
+    write_bytes(path, packed, 2 * size);
     assert_int_equal(unpack(path), -EINVAL);
     packed[7] = 8; /* of the size, behind the magic number and the descriptor */
     assert_int_equal(ZSTD_getFrameContentSize(packed, size), 1 << 19);
-    write_file(path, packed, size);
+    write_bytes(path, packed, size);
     assert_int_equal(unpack(path), -EINVAL);
 
     /* Cut anywhere, and something behind it. */
     size = pack_zeros(packed, ROOM, 5 << 20, true);
     for (size_t cut = 4; cut < size; cut++) {
-        write_file(path, packed, cut);
+        write_bytes(path, packed, cut);
         assert_int_equal(unpack(path), -EINVAL);
     }
     packed[size] = 'x';
-    write_file(path, packed, size + 1);
+    write_bytes(path, packed, size + 1);
     assert_int_equal(unpack(path), -EINVAL);
 
     /* A megabyte of zeros, as eight blocks, through a window of 64 MB. */
@@ -206,10 +198,10 @@ TEST_WITH(refuses_what_is_hostile, scratch_create, scratch_remove)
         memcpy(packed + size, block, sizeof block);
         size += sizeof block;
     }
-    write_file(path, packed, size);
+    write_bytes(path, packed, size);
     assert_int_equal(unpack(path), -EINVAL);
     packed[5] = 0x50; /* of 1 MB: the same is sound */
-    write_file(path, packed, size);
+    write_bytes(path, packed, size);
     fd = unpack(path);
     assert_true(fd >= 0);
     close(fd);
@@ -239,7 +231,7 @@ TEST_WITH(dumps_may_be_packed, scratch_create, scratch_remove)
     for (uint64_t i = 0; i < 1000; i++) {
         dump_load(&dump, BUILDER_START + i, 0x10000 * (i + 1), 1024, i + 2, "a.A.method()");
     }
-    write_file(path, dump.bytes, dump.size);
+    write_bytes(path, dump.bytes, dump.size);
     assert_true(pack(path));
     struct code_index *index;
     assert_int_equal(code_index_open(path, &index), 0);

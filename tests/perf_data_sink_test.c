@@ -45,10 +45,7 @@ static void open_world(struct world *world, void **state)
     dump_group(&dump, 1000100, CODE, 16, 2, "a.A.m()");
     dump_load(&dump, 1000500, CODE, 32, 3, "a.A.later()");
     dump_load(&dump, 1000600, CODE + 0x10000, 16, 4, "far");
-    FILE *out = fopen(scratch_path(state, "jit-4242.dump"), "we");
-    assert_non_null(out);
-    assert_int_equal(fwrite(dump.bytes, 1, dump.size, out), dump.size);
-    fclose(out);
+    write_bytes(scratch_path(state, "jit-4242.dump"), dump.bytes, dump.size);
     dump_free(&dump);
 
     struct perf_file file = {.attr_count = 1};

@@ -684,13 +684,9 @@ TEST(what_we_cannot_take_is_refused)
     }
     uint64_t pipe_header[2] = {PERF_FILE_MAGIC, 16};
     uint64_t foreign[13] = {__builtin_bswap64(PERF_FILE_MAGIC), __builtin_bswap64(104)};
-    FILE *out = fopen(scratch_path(state, "refused"), "w");
-    fwrite(pipe_header, 1, sizeof pipe_header, out); /* of a pipe, and nothing behind it */
-    fclose(out);
+    write_bytes(scratch_path(state, "refused"), pipe_header, sizeof pipe_header);
     assert_int_equal(open_and_read(scratch_path(state, "refused")), -EINVAL);
-    out = fopen(scratch_path(state, "refused"), "w");
-    fwrite(foreign, 1, sizeof foreign, out);
-    fclose(out);
+    write_bytes(scratch_path(state, "refused"), foreign, sizeof foreign);
     assert_int_equal(open_and_read(scratch_path(state, "refused")), -ENOTSUP);
     assert_int_equal(open_and_read(*state), -ENOTSUP); /* a directory */
     assert_int_equal(open_and_read(scratch_path(state, "absent")), -ENOENT);

@@ -7,6 +7,7 @@
 
 #include "tests/dump_builder.h"
 #include "tests/perf_file.h"
+#include "tests/scratch.h"
 
 #include <sys/mman.h>
 #include <time.h>
@@ -108,14 +109,6 @@ static inline void put_late_chain(struct perf_file *file, uint32_t pid, uint64_t
 static inline void put_round(struct perf_file *file)
 {
     perf_file_record(file, PERF_USER_FINISHED_ROUND, 0, NULL, 0);
-}
-
-static inline void write_bytes(const char *path, const void *bytes, size_t size)
-{
-    FILE *out = fopen(path, "we");
-    if (!out || fwrite(bytes, 1, size, out) != size || fclose(out)) {
-        abort();
-    }
 }
 
 /* Code at CODE, 16 bytes: a.A.m() line 10, from 4 on b.B.inlined() line 11, called at line 10. */

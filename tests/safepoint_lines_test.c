@@ -47,10 +47,7 @@ static void write_dump(const char *path, struct kind first, struct kind others)
         }
         dump_end(&dump);
     }
-    FILE *out = fopen(path, "we");
-    assert_non_null(out);
-    assert_int_equal(fwrite(dump.bytes, 1, dump.size, out), dump.size);
-    fclose(out);
+    write_bytes(path, dump.bytes, dump.size);
     dump_free(&dump);
 }
 

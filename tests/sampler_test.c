@@ -1,6 +1,7 @@
 /* The parts of the sampler that need no root: rings, ends of stacks, the recording it writes. */
 #include "test.h"
 
+#include "jdtool/base/clock.h"
 #include "jdtool/perf/process_table.h"
 #include "jdtool/sampler/filter.h"
 #include "jdtool/sampler/perf_pipe.h"
@@ -102,9 +103,7 @@ TEST(an_event_counts_what_its_ring_has_no_room_for)
 
 static uint64_t now(void)
 {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
+    return clock_ns(CLOCK_MONOTONIC);
 }
 
 TEST(stacks_end_with_their_mapping)
@@ -457,12 +456,28 @@ static char *given_on(int from)
     return text;
 }
 
+/* A turn that writes into a pipe, which is read at ends[0]. */
+static struct turn *piped_turn(int ends[2])
+{
+    struct turn *turn = calloc(1, sizeof *turn);
+    assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+    turn_new(turn, ends[1]);
+    return turn;
+}
+
+static void piped_turn_free(struct turn *turn, const int ends[2])
+{
+    turn_free(turn);
+    free(turn);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 /* What is known of a process' stacks goes with it, and not with a thread of its. */
 TEST(stacks_go_with_their_process)
 {
     static struct fake_processor fake;
     static struct turn_rings rings;
-    struct turn *turn = calloc(1, sizeof *turn);
     uint32_t pid = (uint32_t)getpid();
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     uint8_t *mapped =
@@ -471,8 +486,7 @@ TEST(stacks_go_with_their_process)
     assert_int_equal(mprotect(mapped + 2 * page, page, PROT_NONE), 0);
     uint64_t stack = (uintptr_t)mapped;
     int ends[2];
-    assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
-    turn_new(turn, ends[1]);
+    struct turn *turn = piped_turn(ends);
     fake_open(&fake, &rings);
     assert_int_equal(stack_ends_of(&turn->ends, pid, 7, stack, now()), stack + 2 * page);
     assert_int_equal(munmap(mapped + page, page), 0);
@@ -484,10 +498,7 @@ TEST(stacks_go_with_their_process)
     }
     assert_int_equal(stack_ends_of(&turn->ends, pid, 7, stack, now()), stack + page);
     munmap(mapped, 3 * page);
-    turn_free(turn);
-    free(turn);
-    close(ends[0]);
-    close(ends[1]);
+    piped_turn_free(turn, ends);
 }
 
 /* The processor whose ring is read first writes what a child maps, another one that it was forked;
@@ -496,10 +507,8 @@ TEST(a_child_is_known_by_all_processors)
 {
     static struct fake_processor fakes[2];
     static struct turn_rings rings[2];
-    struct turn *turn = calloc(1, sizeof *turn);
     int ends[2];
-    assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
-    turn_new(turn, ends[1]);
+    struct turn *turn = piped_turn(ends);
     turn->events->id = 5;
     assert_int_equal(turn_sample_process(turn, 10, true), 0);
     fake_open(&fakes[0], &rings[0]);
@@ -535,10 +544,7 @@ TEST(a_child_is_known_by_all_processors)
     fake_sample(&rings[0].samples, 14, 350);
     assert_int_equal(turn_take(turn, rings, 2), 0);
     assert_string_equal(given_on(ends[0]), "map 14\nsample 14\n");
-    turn_free(turn);
-    free(turn);
-    close(ends[0]);
-    close(ends[1]);
+    piped_turn_free(turn, ends);
 }
 
 static void count_one(void *context, uint32_t pid)
@@ -673,10 +679,8 @@ TEST(a_child_is_left_out_where_each_is_chosen)
 {
     static struct fake_processor fake;
     static struct turn_rings rings;
-    struct turn *turn = calloc(1, sizeof *turn);
     int ends[2];
-    assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
-    turn_new(turn, ends[1]);
+    struct turn *turn = piped_turn(ends);
     turn->events->id = 5;
     turn->is_for_each = true;
     assert_int_equal(turn_sample_process(turn, 10, true), 0);
@@ -687,10 +691,7 @@ TEST(a_child_is_left_out_where_each_is_chosen)
     fake_sample(&rings.samples, 10, 130);
     assert_int_equal(turn_take(turn, &rings, 1), 0);
     assert_string_equal(given_on(ends[0]), "sample 10\n");
-    turn_free(turn);
-    free(turn);
-    close(ends[0]);
-    close(ends[1]);
+    piped_turn_free(turn, ends);
 }
 
 /* How many samples came, and what they weigh together. */
@@ -717,14 +718,12 @@ TEST(thinned_samples_weigh_more)
 {
     static struct fake_processor fake;
     static struct turn_rings rings;
-    struct turn *turn = calloc(1, sizeof *turn);
     uint64_t before = now();
     uint64_t count = 0;
     uint64_t weight = 0;
     uint64_t total = 0;
     int ends[2];
-    assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
-    turn_new(turn, ends[1]);
+    struct turn *turn = piped_turn(ends);
     assert_int_equal(turn_sample_process(turn, 10, true), 0);
     assert_int_equal(turn_thin_process(turn, 11, 4), -ESRCH);
     assert_int_equal(turn_thin_process(turn, 10, 4), 0);
@@ -752,10 +751,7 @@ TEST(thinned_samples_weigh_more)
     assert_int_equal(turn_take(turn, &rings, 1), 0);
     sum_weights(ends[0], &count, &weight);
     assert_int_equal(weight, 1);
-    turn_free(turn);
-    free(turn);
-    close(ends[0]);
-    close(ends[1]);
+    piped_turn_free(turn, ends);
 }
 
 /* A sample of a probe has its event's id, the same of all processors; behind what the probe tells
@@ -766,7 +762,6 @@ TEST(samples_of_probes_are_cut_as_well)
     enum { CHAIN = 1, RAW = 4, STACK = 4, BEFORE = 6 + 1 + CHAIN + RAW };
     static struct fake_processor fake;
     static struct turn_rings rings;
-    struct turn *turn = calloc(1, sizeof *turn);
     uint64_t words[BEFORE + 1 + REGISTER_COUNT + 1 + STACK + 1] = {
         88, 0x1010, two(10, 10), 1, 0, 1, CHAIN, PERF_CONTEXT_KERNEL, two(4 + 8 * (RAW - 1), 0x61)};
     uint64_t got[64] = {0};
@@ -775,8 +770,7 @@ TEST(samples_of_probes_are_cut_as_well)
     words[BEFORE + 1 + STACK_POINTER] = 0x7000;
     words[BEFORE + 1 + REGISTER_COUNT] = 8 * STACK;
     words[BEFORE + 1 + REGISTER_COUNT + 1 + STACK] = 16; /* that are valid */
-    assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
-    turn_new(turn, ends[1]);
+    struct turn *turn = piped_turn(ends);
     turn->event_count = 2;
     turn->events[0].id = 5;
     turn->events[1] =
@@ -811,10 +805,7 @@ TEST(samples_of_probes_are_cut_as_well)
     assert_int_equal(got[1 + BEFORE + 1 + REGISTER_COUNT], 16);
     assert_int_equal(got[1 + BEFORE + 1 + REGISTER_COUNT + 3], 16);
     munmap(stack, 2 * page);
-    turn_free(turn);
-    free(turn);
-    close(ends[0]);
-    close(ends[1]);
+    piped_turn_free(turn, ends);
 }
 
 /* Of events that may come without bound some are kept: the weight of a thread's next sample is told
@@ -823,7 +814,6 @@ TEST(weights_of_probes_are_told_before_them)
 {
     static struct fake_processor fake;
     static struct turn_rings rings;
-    struct turn *turn = calloc(1, sizeof *turn);
     struct {
         uint64_t before[4]; /* IDENTIFIER, TID, TIME, CPU */
         uint32_t size;
@@ -840,8 +830,7 @@ TEST(weights_of_probes_are_told_before_them)
     uint64_t record[sizeof told / 8];
     _Static_assert(sizeof told % 8 == 0, "a record is whole words");
     memcpy(record, &told, sizeof told);
-    assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
-    turn_new(turn, ends[1]);
+    struct turn *turn = piped_turn(ends);
     turn->event_count = 3;
     turn->events[1] = (struct turn_event){.id = 6, .has_raw = true, .is_limited = true};
     turn->events[2] = (struct turn_event){.id = 7, .has_raw = true};
@@ -870,10 +859,7 @@ TEST(weights_of_probes_are_told_before_them)
     assert_int_equal(turn_take(turn, &rings, 1), 0);
     sum_weights(ends[0], &count, &weight);
     assert_int_equal(weight, 1);
-    turn_free(turn);
-    free(turn);
-    close(ends[0]);
-    close(ends[1]);
+    piped_turn_free(turn, ends);
 }
 
 /* What was walked at a probe is a sample of that probe's: what it tells is there, and what was
@@ -882,7 +868,6 @@ TEST(what_was_walked_at_a_probe_is_its_sample)
 {
     static struct fake_processor fake;
     static struct turn_rings rings;
-    struct turn *turn = calloc(1, sizeof *turn);
     struct {
         uint64_t before[4]; /* IDENTIFIER, TID, TIME, CPU */
         uint32_t size;
@@ -899,8 +884,7 @@ TEST(what_was_walked_at_a_probe_is_its_sample)
     uint64_t got[64] = {0};
     int ends[2];
     _Static_assert(sizeof walked % 8 == 0, "a record is whole words");
-    assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
-    turn_new(turn, ends[1]);
+    struct turn *turn = piped_turn(ends);
     turn->event_count = 2;
     turn->events[1] =
         (struct turn_event){.id = 6, .has_stack = true, .has_copies = true, .has_raw = true};
@@ -937,10 +921,7 @@ TEST(what_was_walked_at_a_probe_is_its_sample)
     assert_int_equal(got[18], sizeof head + sizeof walked.words);
     memcpy(&header, &got[19], sizeof header);
     assert_int_not_equal(header.type, PERF_RECORD_SAMPLE);
-    turn_free(turn);
-    free(turn);
-    close(ends[0]);
-    close(ends[1]);
+    piped_turn_free(turn, ends);
 }
 
 /* What the program that follows the scheduler tells: a thread is back, of which whoever runs at
@@ -949,13 +930,11 @@ TEST(who_is_back_and_woken_is_told)
 {
     static struct fake_processor fake;
     static struct turn_rings rings;
-    struct turn *turn = calloc(1, sizeof *turn);
     const uint64_t back[] = {88, 0x1010, two(99, 99), 7, 1, 0, 20, two(0, 11), two(10, 0)};
     const uint64_t woken[] = {89, 0x1010, two(99, 99), 8, 1, 0, two(12, 0x61), 0};
     uint64_t got[64] = {0};
     int ends[2];
-    assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
-    turn_new(turn, ends[1]);
+    struct turn *turn = piped_turn(ends);
     turn->event_count = 3;
     turn->events[0].id = 5;
     turn->events[1] = (struct turn_event){.id = 6, .has_raw = true, .has_backs = true};
@@ -981,10 +960,7 @@ TEST(who_is_back_and_woken_is_told)
     assert_int_equal(header.type, PERF_RECORD_SAMPLE);
     assert_int_equal(got[6], 7);
     assert_int_equal(got[5 + 6], 1); /* what a program writes has no period */
-    turn_free(turn);
-    free(turn);
-    close(ends[0]);
-    close(ends[1]);
+    piped_turn_free(turn, ends);
 }
 
 /* A ring that has samples alone loses samples; the kernel's word that it holds back is given on. */
@@ -992,12 +968,10 @@ TEST(losses_are_those_of_samples)
 {
     static struct fake_processor fake;
     static struct turn_rings rings;
-    struct turn *turn = calloc(1, sizeof *turn);
     const uint64_t lost[] = {77, 3, 0, 1, 0, 77};
     const uint64_t throttled[] = {9, 77, 1, 0, 1, 0, 77};
     int ends[2];
-    assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
-    turn_new(turn, ends[1]);
+    struct turn *turn = piped_turn(ends);
     turn->events->id = 5;
     fake_open(&fake, &rings);
     fake_put(&rings.samples, PERF_RECORD_LOST, lost, 6);
@@ -1018,10 +992,7 @@ TEST(losses_are_those_of_samples)
     turn_tell_lost(turn, 12 + 7);
     assert_int_equal(perf_pipe_flush(&turn->pipe), 0);
     assert_string_equal(given_on(ends[0]), "lost 2\n");
-    turn_free(turn);
-    free(turn);
-    close(ends[0]);
-    close(ends[1]);
+    piped_turn_free(turn, ends);
 }
 
 /* While who reads is slow, samples wait where they are, and no round ends; the side-band does not.
@@ -1032,10 +1003,8 @@ TEST(a_slow_reader_costs_no_side_band)
     enum { MUCH = 40 << 20 };
     uint8_t *much = calloc(1, MUCH);
     static struct turn_rings rings;
-    struct turn *turn = calloc(1, sizeof *turn);
     int ends[2];
-    assert_int_equal(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
-    turn_new(turn, ends[1]);
+    struct turn *turn = piped_turn(ends);
     assert_int_equal(turn_sample_process(turn, 10, true), 0);
     fake_open(&fake, &rings);
     perf_pipe_put(&turn->pipe, much, MUCH);
@@ -1047,10 +1016,7 @@ TEST(a_slow_reader_costs_no_side_band)
     assert_int_equal(perf_pipe_waiting(&turn->pipe), before + 112);
     assert_int_equal(ring_from(&rings.side_band), ring_until(&rings.side_band));
     assert_int_equal(ring_from(&rings.samples), 0);
-    turn_free(turn);
-    free(turn);
-    close(ends[0]);
-    close(ends[1]);
+    piped_turn_free(turn, ends);
 }
 
 TEST_MAIN(NULL, NULL)

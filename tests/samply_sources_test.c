@@ -58,10 +58,7 @@ static void write_files(void **state)
 {
     assert_int_equal(mkdir(scratch_path(state, "pkg"), 0700), 0);
     scratch_write(scratch_path(state, "pkg/Outer.java"), "class Outer {}");
-    FILE *file = fopen(scratch_path(state, "pkg/Left$In.class"), "we");
-    assert_non_null(file);
-    assert_int_equal(fwrite(class_bytes, 1, sizeof(class_bytes), file), sizeof(class_bytes));
-    assert_int_equal(fclose(file), 0);
+    write_bytes(scratch_path(state, "pkg/Left$In.class"), class_bytes, sizeof(class_bytes));
 }
 
 TEST_WITH(sources_come_once, scratch_create, scratch_remove)
@@ -172,10 +169,7 @@ static void write_jmod(const char *path)
     bytes_u32(&out, directory);
     bytes_u16(&out, 0);
     assert_false(out.failed);
-    FILE *file = fopen(path, "we");
-    assert_non_null(file);
-    assert_int_equal(fwrite(out.at, 1, out.size, file), out.size);
-    assert_int_equal(fclose(file), 0);
+    write_bytes(path, out.at, out.size);
     bytes_free(&out);
 }
 

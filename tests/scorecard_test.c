@@ -141,10 +141,7 @@ static const char *card_of(void **state, struct perf_file *file, const char *tim
     free(file->records);
     optind = 0;
     assert_int_equal(verb_inject.run(&verb_inject, times ? 10 : 8, arguments), STATUS_DONE);
-    FILE *in = fopen(paths[2], "r");
-    assert_non_null(in);
-    text[fread(text, 1, sizeof text - 1, in)] = '\0';
-    fclose(in);
+    scratch_read_text(paths[2], text, sizeof text);
     return text;
 }
 
@@ -420,10 +417,7 @@ static void run(const struct verb *verb, char **arguments)
 static void assert_export_says(const char *path, const char *words)
 {
     static char text[65536];
-    FILE *in = fopen(path, "r");
-    assert_non_null(in);
-    text[fread(text, 1, sizeof text - 1, in)] = '\0';
-    fclose(in);
+    scratch_read_text(path, text, sizeof text);
     assert_says(text, words);
 }
 

@@ -78,13 +78,28 @@ static inline uint8_t *scratch_read(const char *path, size_t *size)
     return bytes;
 }
 
+/* The same in `text`, of which `room` bytes are there: its beginning. */
+static inline void scratch_read_text(const char *path, char *text, size_t room)
+{
+    FILE *file = fopen(path, "re");
+    if (!file) {
+        abort();
+    }
+    text[fread(text, 1, room - 1, file)] = '\0';
+    fclose(file);
+}
+
+static inline void write_bytes(const char *path, const void *bytes, size_t size)
+{
+    FILE *out = fopen(path, "we");
+    if (!out || fwrite(bytes, 1, size, out) != size || fclose(out)) {
+        abort();
+    }
+}
+
 static inline void scratch_write(const char *path, const char *text)
 {
-    FILE *file = fopen(path, "we");
-    if (file) {
-        fputs(text, file);
-        fclose(file);
-    }
+    write_bytes(path, text, strlen(text));
 }
 
 #endif

@@ -1,6 +1,7 @@
 /* Which samples of a recording reach the outputs, in which order, and with which frames. */
 #include "test.h"
 
+#include "jdtool/base/clock.h"
 #include "jdtool/perf/perf_data.h"
 #include "jdtool/perf/walked.h"
 #include "jdtool/pipeline/stream.h"
@@ -827,9 +828,7 @@ TEST(a_sample_waits_for_its_dump)
 {
     struct perf_file file = recording();
     struct dump_builder dump = {0};
-    struct timespec clock;
-    clock_gettime(CLOCK_MONOTONIC, &clock);
-    uint64_t now = (uint64_t)clock.tv_sec * 1000000000 + (uint64_t)clock.tv_nsec;
+    uint64_t now = clock_ns(CLOCK_MONOTONIC);
     uint32_t pid = (uint32_t)getpid();
     dump_header(&dump);
     size_t header = dump.size;
@@ -882,9 +881,7 @@ TEST(a_sample_waits_for_the_jvms_start)
     struct perf_file file = recording();
     struct dump_builder dump = {0};
     struct methods_builder table;
-    struct timespec clock;
-    clock_gettime(CLOCK_MONOTONIC, &clock);
-    uint64_t now = (uint64_t)clock.tv_sec * 1000000000 + (uint64_t)clock.tv_nsec;
+    uint64_t now = clock_ns(CLOCK_MONOTONIC);
     uint32_t pid = (uint32_t)getpid();
     dump_header(&dump);
     size_t header = dump.size;
@@ -932,9 +929,7 @@ TEST(a_dump_that_grows_changes_what_is_known)
     enum { PHASES = 3 };
     struct perf_file file = recording();
     struct dump_builder dump = {0};
-    struct timespec clock;
-    clock_gettime(CLOCK_MONOTONIC, &clock);
-    uint64_t now = (uint64_t)clock.tv_sec * 1000000000 + (uint64_t)clock.tv_nsec;
+    uint64_t now = clock_ns(CLOCK_MONOTONIC);
     uint32_t pid = (uint32_t)getpid();
     const uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1, OTHER_CODE + 5, OTHER_CODE + 0x3009};
     size_t told[PHASES];

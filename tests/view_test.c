@@ -181,10 +181,7 @@ TEST_WITH(test_content, scratch_create, scratch_remove)
             snprintf(directory, sizeof directory, "%s/org/x", sources);
             assert_int_equal(mkdir(directory, 0700), 0);
         }
-        FILE *file = fopen(path, "we");
-        assert_non_null(file);
-        fputs("class Text {}\n", file);
-        fclose(file);
+        scratch_write(path, "class Text {}\n");
     }
     assert_int_equal(source_texts_open(sources, &settings.sources), 0);
     struct content *content;

@@ -99,13 +99,4 @@ struct code {
     uint32_t ranges_end;
 };
 
-/*
- * What tells code from other code at the same place: the number of its compilation, or else its
- * name's hash. The lowest bit tells which.
- */
-uint64_t code_identity(const struct code *code);
-
-/* That of code whose compilation has this number. */
-uint64_t code_identity_compiled(int32_t compile_id);
-
 #endif

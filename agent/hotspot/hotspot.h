@@ -211,7 +211,7 @@ int32_t hotspot_object_size(const struct hotspot *hotspot, uint64_t klass);
 /* Whether the JVM's flag of that name is on, as far as can be told; else what is said here. */
 bool hotspot_flag_is_on(const struct hotspot *hotspot, const char *name, bool otherwise);
 
-/* ---- Threads (hotspot_thread.c) ---- */
+/* ---- Threads ---- */
 
 /*
  * The kernel's id of the thread that a JavaThread (Thread.eetop in Java) stands for, which may be

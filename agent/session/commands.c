@@ -4,7 +4,6 @@
 #include "agent/events/probes.h"
 #include "agent/session/errands.h"
 #include "agent/session/jvm_log.h"
-#include "agent/session/lease.h"
 #include "agent/session/session.h"
 #include "agent/session/session_clock.h"
 #include "agent/threads/identity.h"

@@ -55,7 +55,7 @@ struct options {
     uint64_t keep_bytes;  /* of segments; 0: any number */
     uint64_t reserve;     /* bytes; writer/disk_room.h */
     uint32_t duration;    /* seconds, 0: no end */
-    char lease[PATH_MAX]; /* of agent/session/lease.h; "": none */
+    char lease[PATH_MAX]; /* of agent/session/session_clock.h; "": none */
     int verbose;          /* enum message_level; -1: as it is, of commands that start nothing */
     bool strict;
 };

@@ -27,4 +27,19 @@ int session_clock_start(const struct session_clock *clock);
 /* Does not wait: a call that is just about to be made may still come. */
 void session_clock_cancel(void);
 
+/* ---- Leases ---- */
+
+/*
+ * Who starts a session from outside makes a file, locks it (fcntl, F_OFD_SETLK, F_RDLCK)
+ * and says `lease=FILE`; the session ends soon after nobody holds such a lock any more. The kernel
+ * takes the lock from a process that dies, however it dies, so nothing has to be renewed: no
+ * command comes into the JVM for it, and a suspended machine is no different from a moment. Several
+ * may hold the same lease, each for himself.
+ */
+/* Opens a lease that somebody holds. A descriptor, or a negative errno after a message. */
+int lease_open(const char *path);
+
+/* -1 is fine. */
+void lease_close(int lease);
+
 #endif

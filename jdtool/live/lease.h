@@ -1,6 +1,6 @@
 /*
- * Our side of the leases of agent/session/lease.h: who uses a session holds a lock on its lease,
- * and the last one to leave ends it. The kernel counts.
+ * Our side of the leases of agent/session/session_clock.h: who uses a session holds a lock on its
+ * lease, and the last one to leave ends it. The kernel counts.
  */
 #ifndef JD_TOOL_LIVE_LEASE_H
 #define JD_TOOL_LIVE_LEASE_H

@@ -1,10 +1,10 @@
 /*
  * A session of the agent in a JVM, as seen from outside: started, asked, joined, left.
  *
- * A session that a recording starts is leased (agent/session/lease.h): it lives as long as somebody
- * holds a lock on the lease in its staging directory. Who joins it takes a share; who leaves it
- * last stops it and removes the directory. Whatever becomes of us, the JVM ends it by itself, and
- * the guardian (guard.h) cleans up at once.
+ * A session that a recording starts is leased (agent/session/session_clock.h): it lives as long as
+ * somebody holds a lock on the lease in its staging directory. Who joins it takes a share; who
+ * leaves it last stops it and removes the directory. Whatever becomes of us, the JVM ends it by
+ * itself, and the guardian (guard.h) cleans up at once.
  */
 #ifndef JD_TOOL_LIVE_SESSION_H
 #define JD_TOOL_LIVE_SESSION_H

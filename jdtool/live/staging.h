@@ -4,8 +4,8 @@
  * directory.
  *
  *     lease            locked by everybody who uses the directory, or the session
- * (agent/session/lease.h) libjdagent.so    where the JVM does not see ours jit-PID.dump …   where
- * it cannot write into the profile status.N         an answer of the agent's
+ * (agent/session/session_clock.h) libjdagent.so    where the JVM does not see ours jit-PID.dump …
+ * where it cannot write into the profile status.N         an answer of the agent's
  *
  * Root fills the directory while it is root's own, and gives it to the JVM's user last. From then
  * on anything may be in it: files are opened as target.h has it, and nothing is made in it by us.

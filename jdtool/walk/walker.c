@@ -2,6 +2,7 @@
 
 #include "jdtool/base/array.h"
 #include "jdtool/base/bytes.h"
+#include "jdtool/base/clock.h"
 #include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/others_file.h"
@@ -592,9 +593,7 @@ static void forget_ended(struct walker *walker)
 
 static uint64_t now(void)
 {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
+    return clock_ns(CLOCK_MONOTONIC) / 1000000;
 }
 
 /* Looks after the tables until our parent has ended. */

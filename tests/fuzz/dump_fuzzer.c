@@ -19,25 +19,18 @@
 #include <string.h>
 #include <unistd.h>
 
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 enum { DUMP, OTHER, REPAIRED, FILES };
 static const char *const names[] = {"dump", "other", "repaired"};
 static int files[FILES];
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
+static void begin(void)
 {
-    (void)argc;
-    (void)argv;
-    enter();
     for (unsigned i = 0; i < FILES; i++) {
         files[i] = make_file(names[i]);
     }
     if (!freopen("/dev/null", "w", stdout)) { /* listings go there */
         abort();
     }
-    return 0;
 }
 
 /* The descriptor is the caller's. */

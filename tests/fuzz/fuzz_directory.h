@@ -58,4 +58,19 @@ static inline void fill_file(int fd, const void *data, size_t size)
     }
 }
 
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* The target's own: what is done once, in the directory, before all inputs. */
+static void begin(void);
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc;
+    (void)argv;
+    enter();
+    begin();
+    return 0;
+}
+
 #endif

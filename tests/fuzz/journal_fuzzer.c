@@ -9,18 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static int file;
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
+static void begin(void)
 {
-    (void)argc;
-    (void)argv;
-    enter();
     file = make_file("journal");
-    return 0;
 }
 
 static void check_text(const char *text)

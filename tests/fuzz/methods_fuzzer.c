@@ -8,18 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static int file;
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
+static void begin(void)
 {
-    (void)argc;
-    (void)argv;
-    enter();
     file = make_file("methods");
-    return 0;
 }
 
 static void ask(struct method_names *names, uint64_t address, uint64_t time)

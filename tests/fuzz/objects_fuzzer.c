@@ -21,20 +21,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static char path[64];
 
 enum { ROWS_FROM = 16, ROWS_TO = 1 << 20 };
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
+static void begin(void)
 {
-    (void)argc;
-    (void)argv;
-    enter();
     snprintf(path, sizeof path, "%s/made", directory);
-    return 0;
 }
 
 /* A new file each time: what was mapped before must not change. */

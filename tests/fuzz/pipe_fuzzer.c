@@ -5,9 +5,6 @@
  */
 #include "checking_sink.h"
 
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static const uint8_t *rest;
 static size_t rest_size;
 
@@ -35,13 +32,9 @@ int clock_nanosleep(clockid_t clock, int flags, const struct timespec *until, st
     return 0;
 }
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
+static void begin(void)
 {
-    (void)argc;
-    (void)argv;
-    enter();
     write_dump(O_TRUNC, "", 0);
-    return 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -7,9 +7,6 @@
 #include "../methods_builder.h"
 #include "../recording_builder.h"
 
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 #define PROCESSES 4
 #define WORDS     64 /* of a stack copy */
 
@@ -230,13 +227,9 @@ static void write_file(const char *name, const void *data, size_t size)
     close(fd);
 }
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
+static void begin(void)
 {
-    (void)argc;
-    (void)argv;
-    enter();
     write_dump(O_TRUNC, "", 0);
-    return 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -10,9 +10,6 @@
 #include "jdtool/score/scorecard.h"
 #include "tests/resolved_samples.h"
 
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 enum { SAMPLES_MAX = 200, STRINGS_MAX = 64, STRING_MAX = 2000 };
 
 struct script {
@@ -138,13 +135,9 @@ static void tell(struct script *script, struct world *world, struct sample_sink 
     (void)unlink("out");
 }
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
+static void begin(void)
 {
-    (void)argc;
-    (void)argv;
-    enter();
     write_dump(O_TRUNC, "", 0);
-    return 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

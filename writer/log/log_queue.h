@@ -87,4 +87,22 @@ bool log_queue_nap(struct log_queue *queue, unsigned ms);
 /* Says that the thread ends. True: nobody waits for it any more, and all is its to free. */
 bool log_queue_ended(struct log_queue *queue);
 
+/* ---- When a thread that writes tries again ---- */
+
+/* For room on its disk, and to have its owner tell once more of what found no room. */
+
+/* When the owner was asked last, and how long it is left alone: a second, and twice that each time,
+ * up to a minute. Zeroed to start. */
+struct log_again {
+    uint64_t at;
+    uint64_t ms;
+};
+
+/* Whether it may be asked now; counts as asked where `wanted` is set as well, which is returned. */
+bool log_again_ask(struct log_again *again, bool wanted);
+
+/* Naps until the file's disk has room again beyond `reserve` (writer/disk_room.h). False:
+ * log_queue_stop was called. */
+bool log_again_has_room(struct log_queue *queue, int fd, uint64_t reserve);
+
 #endif

@@ -1,7 +1,6 @@
 /* The thread that writes: records one file after the other, and waits for room on the disk. */
 #include "writer/log/record_log_private.h"
 
-#include "writer/log/log_again.h"
 #include "writer/message.h"
 #include "writer/own_thread.h"
 

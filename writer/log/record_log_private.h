@@ -9,7 +9,6 @@
 #define JD_WRITER_RECORD_LOG_PRIVATE_H
 
 #include "writer/log/living_records.h"
-#include "writer/log/log_again.h"
 #include "writer/log/log_queue.h"
 #include "writer/log/record_log.h"
 #include "writer/log/segment_dirs.h"

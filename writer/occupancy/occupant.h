@@ -41,7 +41,7 @@ struct kept {
 
 struct occupant {
     struct range code; /* all of it, also where others overlap it now */
-    uint64_t identity; /* code_identity */
+    uint64_t identity; /* identity_of, in timeline.c */
     uint64_t from;     /* when it began: later than any other's that overlapped it */
     uint64_t index;    /* unique in the process, and rising: perf names files after it */
     struct kept *kept;

@@ -25,6 +25,7 @@
  */
 #include "writer/occupancy/timeline.h"
 
+#include "format/fnv1a.h"
 #include "writer/invariant.h"
 #include "writer/occupancy/range_map.h"
 #include "writer/pool.h"
@@ -197,6 +198,20 @@ static struct span *find(const struct timeline *timeline, struct timeline_spot *
     return span;
 }
 
+/* That of code whose compilation has this number. */
+static uint64_t identity_compiled(int32_t compile_id)
+{
+    return (uint64_t)compile_id << 1 | 1;
+}
+
+/* What tells code from other code at the same place: the number of its compilation, or else its
+ * name's hash. The lowest bit tells which. */
+static uint64_t identity_of(const struct code *code)
+{
+    return code->facts.compile_id >= 0 ? identity_compiled(code->facts.compile_id)
+                                       : fnv1a(FNV1A_START, code->name) << 1;
+}
+
 /* Whether the code that starts at an address starts with this range, which may be NULL. */
 static bool is_first(const struct span *span, uint64_t address)
 {
@@ -209,7 +224,7 @@ static bool is_first_of(const struct span *span, const struct code *code)
 {
     return is_first(span, code->address) &&
            span->occupant->code.end == code->address + code->size &&
-           span->occupant->identity == code_identity(code);
+           span->occupant->identity == identity_of(code);
 }
 
 bool timeline_knows(const struct timeline *timeline, const struct code *code,
@@ -344,8 +359,7 @@ struct stay timeline_load(struct timeline *timeline, const struct code *code,
     }
     struct occupant *occupant = pool_take(&timeline->occupants);
     if (occupant) {
-        *occupant =
-            (struct occupant){.code = range, .identity = code_identity(code), .index = index};
+        *occupant = (struct occupant){.code = range, .identity = identity_of(code), .index = index};
     }
     if (!occupant || !occupy(timeline, occupant, span, now)) {
         timeline->blind = true;
@@ -412,7 +426,7 @@ enum timeline_unloaded timeline_unload(struct timeline *timeline, uint64_t addre
         return TIMELINE_UNKNOWN;
     }
     struct occupant *occupant = first->occupant;
-    if (in_use >= 0 && occupant->identity == code_identity_compiled(in_use)) {
+    if (in_use >= 0 && occupant->identity == identity_compiled(in_use)) {
         return TIMELINE_SUPERSEDED;
     }
     /* Loads at one address have to have rising stamps, also when both came too late. */

@@ -1,7 +1,7 @@
 #include "writer/sinks/perf_map_log.h"
 
 #include "writer/disk_room.h"
-#include "writer/log/log_again.h"
+#include "writer/log/log_queue.h"
 #include "writer/message.h"
 #include "writer/own_thread.h"
 #include "writer/sinks/perf_map_file.h"
