@@ -399,6 +399,37 @@ TEST(test_each_event_is_judged)
         snprintf(verdict, sizeof verdict, "\"verdict\": \"%s\",", cases[i].verdict);
         assert_says(card, verdict);
         assert_says(card, cases[i].reason);
+        bool has_remedy = strstr(card, "many stacks do not reach their thread's root; run");
+        assert_int_equal(has_remedy, strcmp(cases[i].verdict, "good") != 0);
+    }
+}
+
+/* Where it is not whole the remedy is that event's, whose copies are smaller than the clock's. */
+TEST(test_the_remedy_is_that_of_the_event)
+{
+    static const struct {
+        uint32_t copy;
+        const char *says;
+    } cases[] = {{16384, "--stack-size 65528"}, {65528, "deeper than the largest copy"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct perf_file file = begin_recording(state);
+        file.attr_count = 2;
+        file.attrs[0].sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |
+                                    PERF_SAMPLE_TIME | PERF_SAMPLE_REGS_USER |
+                                    PERF_SAMPLE_STACK_USER;
+        file.attrs[0].sample_regs_user = 1u << 7 | 1u << 8; /* PERF_REG_X86_SP, _IP */
+        file.attrs[0].sample_stack_user = 65528;
+        file.attrs[0].sample_id_all = 0;
+        file.attrs[1] = file.attrs[0];
+        file.attrs[1].config = PERF_COUNT_SW_PAGE_FAULTS;
+        file.attrs[1].sample_stack_user = cases[i].copy;
+        for (uint32_t k = 0; k < 100; k++) { /* the whole copy is there, and not the caller */
+            const uint64_t words[] = {
+                101,  CODE, (uint64_t)PID << 32 | PID, 1000200, PERF_SAMPLE_REGS_ABI_64, 0x7ffc0000,
+                CODE, 0};
+            perf_file_record(&file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, words, sizeof words);
+        }
+        assert_says(card_of(state, &file, NULL), cases[i].says);
     }
 }
 

@@ -127,6 +127,22 @@ static uint32_t copy_size(const struct recording *recording)
 #define SMALL_COPY     16384
 #define SMALLER_COPIES "smaller copies of the stack (--stack-size 16384), "
 
+static uint64_t unrooted_of(const struct scorecard_event *event)
+{
+    return event->stacks - event->stacks_frozen - event->stacks_rooted;
+}
+
+/* The event of which most stacks do not reach their root: its copies may be smaller than others'.
+ */
+static uint32_t least_rooted(const struct scorecard *card)
+{
+    uint32_t least = 0;
+    for (uint32_t i = 1; i < card->recording->event_count; i++) {
+        least = unrooted_of(&card->events[i]) > unrooted_of(&card->events[least]) ? i : least;
+    }
+    return least;
+}
+
 /* Most of them end for one reason, and so there is one remedy. */
 static void warn_of_stacks(const struct scorecard *card, const struct warnings *to)
 {
@@ -145,7 +161,12 @@ static void warn_of_stacks(const struct scorecard *card, const struct warnings *
                    "and Shenandoah (--stacks kernel copies fewer at the start)"
                  : "Only --stacks kernel finds them (not with ZGC and Shenandoah)");
     }
-    if (share(unrooted, scorecard_judged_stacks(card)) <= UNROOTED_LIMIT) {
+    uint32_t least = least_rooted(card);
+    const struct scorecard_event *event = &card->events[least];
+    uint64_t judged = event->stacks - event->stacks_frozen;
+    bool is_judged = judged >= SCORECARD_EVENT_STACKS; /* for itself */
+    if (share(unrooted, scorecard_judged_stacks(card)) <= UNROOTED_LIMIT &&
+        (!is_judged || share(unrooted_of(event), judged) <= UNROOTED_LIMIT)) {
         return;
     }
     if (!recording->unwound) {
@@ -162,7 +183,7 @@ static void warn_of_stacks(const struct scorecard *card, const struct warnings *
     } else if (card->jvms.ends[STACK_COPY_ENDS] <= unrooted / 2) {
         warn(to, "many stacks do not reach their thread's root; the lines above count the "
                  "reasons");
-    } else if (copy_size(recording) < LARGEST_COPY) {
+    } else if (perf_data_event(recording->data, least)->attr.sample_stack_user < LARGEST_COPY) {
         warn(to,
              "many stacks do not reach their thread's root; record with a larger stack copy "
              "(--call-graph dwarf,%d; jdperf: --stack-size %d)",
