@@ -29,8 +29,10 @@
 /* So long a living JVM has to tell of code after it was sampled, in ns. */
 #define TELLS_WITHIN (UINT64_C(500) * 1000 * 1000)
 
-/* While somebody waits for more, this often what can go goes, in ms. */
-#define WAKE_EVERY 100
+/* While somebody waits for more, this often what can go goes, in ms; and when nobody does, who
+ * takes the samples wakes us. */
+#define WAKE_EVERY      100
+#define WAKE_EVERY_MOST 1000
 
 /* For samples that go early a dump is asked this often, in ns: when there are too many of them,
  * that would be for each. */
@@ -228,9 +230,10 @@ static int take_turn(struct stream *stream)
 static int read_all(struct stream *stream)
 {
     struct perf_record record;
+    int wait = stream->options->turn ? WAKE_EVERY : WAKE_EVERY_MOST;
     int err = 0;
     for (;;) {
-        if (stream->live && !perf_data_wait(stream->data, WAKE_EVERY)) {
+        if (stream->live && !perf_data_wait(stream->data, wait)) {
             err = take_turn(stream);
             if (err) {
                 return err;

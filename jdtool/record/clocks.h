@@ -18,6 +18,7 @@ struct clocks {
     bool of_machine;
     bool of_command;
     unsigned long long start; /* of the recording, in the unit of /proc/PID/stat's start time */
+    int64_t begun;            /* the same, ms */
     struct jvm_clock {
         struct live_process process;
         uint64_t begin, last; /* ns */

@@ -54,6 +54,7 @@ struct jvm_dump {
     uint64_t opened;  /* when */
     uint64_t updated; /* when what was appended was read last; 0: not yet */
     uint64_t sought;  /* when files beside it were looked for last */
+    uint64_t seek_every;
     uint64_t segment; /* its number, and then that of the last one that was read; 0: none */
     char *names_path;
     char *journal_path;

@@ -416,8 +416,10 @@ int jvm_dump_open(struct dumps *dumps, struct jvm_dump *dump, const char *path, 
 /* ---- Growth ---- */
 
 /* A file beside the dump that is not there is looked for this often, in ns: our parent opens it for
- * us, and samples wait for longer. */
-#define SEEK_EVERY (UINT64_C(250) * 1000 * 1000)
+ * us, and samples wait for longer. The agent makes it as it begins, so what is not there for long
+ * is looked for less and less often. */
+#define SEEK_EVERY      (UINT64_C(250) * 1000 * 1000)
+#define SEEK_EVERY_MOST (UINT64_C(4) * 1000 * 1000 * 1000)
 
 static bool lives(uint32_t pid)
 {
@@ -443,8 +445,13 @@ int jvm_dump_update(struct jvm_dump *dump, bool is_all)
             return named;
         }
     }
-    bool seeks = is_all || !was_alive || dump->updated - dump->sought >= SEEK_EVERY;
-    dump->sought = seeks ? dump->updated : dump->sought;
+    bool seeks = is_all || !was_alive || dump->updated - dump->sought >= dump->seek_every;
+    if (seeks) {
+        dump->sought = dump->updated;
+        dump->seek_every = dump->seek_every * 2 < SEEK_EVERY        ? SEEK_EVERY
+                           : dump->seek_every * 2 < SEEK_EVERY_MOST ? dump->seek_every * 2
+                                                                    : SEEK_EVERY_MOST;
+    }
     if (dump->journal) {
         int told = thread_journal_update(dump->journal, is_all || !was_alive);
         if (told < 0) {
