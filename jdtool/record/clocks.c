@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -116,10 +117,20 @@ static bool add_later(void *context, pid_t pid, const char *name)
     return true;
 }
 
-/* JVMs that have begun tell so by their dump. */
+/* JVMs that have begun tell so by their dump, and whatever is put into a directory changes its
+ * time; but what is put in within the same tick of the clock, as it was. */
 static void find_begun(struct clocks *clocks)
 {
     struct dump_list dumps;
+    struct stat status;
+    if (stat(clocks->profile, &status) == 0) {
+        uint64_t changed =
+            (uint64_t)status.st_mtim.tv_sec * NS_PER_SECOND + (uint64_t)status.st_mtim.tv_nsec;
+        if (changed == clocks->listed) {
+            return;
+        }
+        clocks->listed = clock_ns(CLOCK_REALTIME) - changed > NS_PER_SECOND ? changed : 0;
+    }
     if (dump_list_read(&dumps, clocks->profile, clocks->profile) == 0) {
         for (size_t i = 0; i < dumps.count; i++) {
             long pid = strtol(strrchr(dumps.paths[i], '/') + sizeof "/jit-" - 1, NULL, 10);

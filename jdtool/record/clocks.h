@@ -19,6 +19,7 @@ struct clocks {
     bool of_command;
     unsigned long long start; /* of the recording, in the unit of /proc/PID/stat's start time */
     int64_t begun;            /* the same, ms */
+    uint64_t listed;          /* when the directory was changed whose dumps are known; 0: not */
     struct jvm_clock {
         struct live_process process;
         uint64_t begin, last; /* ns */
