@@ -13,8 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* More numbers than that were given since the last look: all processes are looked at. */
-enum { NUMBERS_MAX = 8192 };
+/* When more numbers than that were given since the last look, it is cheaper to read /proc: threads
+ * have most of them, and are not listed there. */
+enum { NUMBERS_MAX = 32 };
 
 /* The last field of /proc/loadavg: the number given last, to a process or a thread (proc(5)). */
 static pid_t newest(void)
@@ -65,6 +66,17 @@ static bool take(void *context, pid_t pid)
     return true;
 }
 
+struct numbers {
+    struct family *family;
+    pid_t after, until;
+};
+
+static bool take_one_of(void *context, pid_t pid)
+{
+    const struct numbers *numbers = context;
+    return pid <= numbers->after || pid > numbers->until || take(numbers->family, pid);
+}
+
 static void remove_ended(struct family *family)
 {
     for (uint32_t i = 0; i < family->count;) {
@@ -88,8 +100,11 @@ void family_look(struct family *family)
     remove_ended(family);
     pid_t now = newest();
     /* From the look before the last: a number is given before its process can be seen. */
-    if (now < family->before || now - family->before > NUMBERS_MAX) {
+    if (now < family->before) { /* they have begun anew */
         processes_walk(take, family);
+    } else if (now - family->before > NUMBERS_MAX) {
+        struct numbers numbers = {family, family->before, now};
+        processes_walk(take_one_of, &numbers);
     } else {
         for (pid_t pid = family->before + 1; pid <= now; pid++) {
             (void)take(family, pid);
