@@ -21,7 +21,8 @@
  *           sleb  line minus the previous row's
  *
  * Classes are unloaded and their memory is used again: what an address means at a time is what the
- * last METHODS_PREPARED record up to then says of it, else the first METHODS_FOUND record of it.
+ * last record up to then says of it, else the first one if that is METHODS_FOUND. A METHODS_FOUND
+ * record that follows may be of that time, too: then the bytecodes' addresses tell.
  */
 #ifndef JD_FORMAT_METHODS_H
 #define JD_FORMAT_METHODS_H

@@ -1,25 +1,27 @@
 #!/usr/bin/env bash
 # A class is redefined with the same methods a hundred lines further down, and lines stay right. Its methods keep their
-# ids, but code compiled from then on has the new lines.
+# ids, but code compiled from then on has the new lines. So has what the interpreter runs: the table of methods tells of
+# the new ones while the program runs, not only at its end, though no event does.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 compile
 
 mkdir "$scratch/moved"
-{ printf '\n%.0s' {1..100}; cat "$tests_dir/programs/Redefine.java"; } >"$scratch/moved/Redefine.java"
-"$jdk/bin/javac" -d "$scratch/moved" "$scratch/moved/Redefine.java"
+{ printf '\n%.0s' {1..100}; sed -n '/^class Hot/,$p' "$tests_dir/programs/Redefine.java"; } >"$scratch/moved/Moved.java"
+"$jdk/bin/javac" -d "$scratch/moved" "$scratch/moved/Moved.java"
 printf 'Premain-Class: Redefine\nCan-Redefine-Classes: true\n' >"$scratch/manifest"
 "$jdk/bin/jar" cfm "$scratch/agent.jar" "$scratch/manifest" -C "$classes" Redefine.class
 
-"$jdk/bin/java" "-agentpath:$agent=dir=$scratch" "-javaagent:$scratch/agent.jar" -cp "$classes" \
-    Redefine "$scratch/moved/Hot.class" >"$scratch/out" || fail "the JVM failed"
+"$jdk/bin/java" "-agentpath:$agent=dir=$scratch,methods=on" "-javaagent:$scratch/agent.jar" -cp "$classes" \
+    Redefine "$scratch/moved/Hot.class" "$scratch" >"$scratch/out" || fail "the JVM failed"
 grep -qx same "$scratch/out" || fail "the program's result: $(cat "$scratch/out")"
+grep -qx told "$scratch/out" || fail "the table of methods lacks the redefined class"
 dump=$(the_dump "$scratch")
 verify "$dump"
 
 # The lines of Hot in the order in which its code came: all of the first class, then of the other.
 first=$(grep -n '^class Hot' "$tests_dir/programs/Redefine.java" | cut -d: -f1)
-"$jdtool" dump "$dump" | sed -n 's/^ *row +[^ ]* *Redefine\.java:\([0-9]*\)$/\1/p' |
+"$jdtool" dump "$dump" | sed -n 's/^ *row +[^ ]* *[MR][a-z]*\.java:\([0-9]*\)$/\1/p' |
     awk -v first="$first" '$1 > first' >"$scratch/lines"
 old=$(awk '$1 <= 100' "$scratch/lines" | wc -l)
 new=$(awk '$1 > 100' "$scratch/lines" | wc -l)

@@ -185,6 +185,11 @@ static void JNICALL compiled_method_load(jvmtiEnv *jvmti, jmethodID method, jint
     }
     method_set_empty(&scratch->methods);
     session_give_scratch(session, scratch);
+    if (session->table && !replayed && nmethod.method && code.facts.kind == JITDUMP_KIND_NMETHOD &&
+        methods_file_lacks(session->table, nmethod.method)) {
+        message(MESSAGE_DEBUG, "a redefinition has brought methods: code at %p is one's", address);
+        (void)errands_want(ERRAND_METHODS);
+    }
     session_leave();
 }
 

@@ -4,7 +4,9 @@
  * class twice: what was told last of each address. Classes go without a word and their memory is
  * used again, for new classes, which have an event of their own, and for the methods that a
  * redefinition brings, which have none; so what an address means is compared, not only whether it
- * is known. Catching up sees all classes there are, and forgets what it has not seen.
+ * is known. Catching up sees all classes there are, and forgets what it has not seen. What a
+ * redefinition brought is soon compiled, at an address that nobody has told of: that is the sign to
+ * catch up.
  */
 #include "agent/methods/methods_file.h"
 
@@ -28,6 +30,10 @@
 /* The largest record: a class with thousands of methods takes some hundred KB. */
 #define RECORD_MAX ((size_t)16 << 20)
 
+/* Catching up for a method's sake waits so many times as long as it took the last time: at most one
+ * hundredth of a processor goes there, whatever is redefined all the time. */
+#define CATCH_UP_SHARE 100
+
 /* A method that has been told of. */
 struct told {
     struct hash_table_entry entry; /* key: its address */
@@ -45,6 +51,7 @@ struct methods_file {
     struct pool memory; /* of those */
     uint32_t round;     /* of catching up, the one under way or the last */
     bool caught_up;     /* once, since the file began */
+    uint64_t next;      /* time from which it may be done again for one method's sake */
     atomic_bool closed; /* after a fault */
 };
 
@@ -341,6 +348,19 @@ void methods_file_prepared(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *
     }
 }
 
+bool methods_file_lacks(struct methods_file *table, uint64_t method)
+{
+    pthread_mutex_lock(&table->lock);
+    bool lacks = table->caught_up && !told_at(table, method) && !atomic_load(&table->closed) &&
+                 stamp_now(false) >= table->next;
+    if (lacks) { /* no method has this identity: it is still to be told of */
+        remember(table, &(struct hotspot_method){.address = method});
+        table->next = UINT64_MAX; /* the errand is one at a time */
+    }
+    pthread_mutex_unlock(&table->lock);
+    return lacks;
+}
+
 void methods_file_forget(struct methods_file *table)
 {
     pthread_mutex_lock(&table->lock);
@@ -353,14 +373,16 @@ void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *
 {
     jint count = 0;
     jclass *classes = NULL;
+    const uint64_t begin = stamp_now(false);
     struct builder *builder = new_builder(table, jvmti, jni);
     if (!builder) {
         return;
     }
     builder->patient = patient;
     pthread_mutex_lock(&table->lock);
-    builder->first = !table->caught_up;
+    const bool first = builder->first = !table->caught_up;
     table->caught_up = true;
+    table->next = UINT64_MAX; /* until it is done */
     table->round++; /* before the JVM lists its classes: those that come meanwhile are of this round
                      */
     pthread_mutex_unlock(&table->lock);
@@ -385,14 +407,17 @@ void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *
             }
         }
         (*jvmti)->Deallocate(jvmti, (unsigned char *)classes);
-        /* There is nothing to forget yet, or the session ends. */
-        if (patient && !builder->first) {
+        if (!first) { /* else there is nothing to forget yet */
             pthread_mutex_lock(&table->lock);
             forget_before(table, table->round);
             pthread_mutex_unlock(&table->lock);
         }
     }
     free_builder(builder);
+    const uint64_t end = stamp_now(false);
+    pthread_mutex_lock(&table->lock);
+    table->next = first ? 0 : end + CATCH_UP_SHARE * (end - begin);
+    pthread_mutex_unlock(&table->lock);
 }
 
 /* ---- The file ---- */
