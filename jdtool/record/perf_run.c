@@ -324,9 +324,8 @@ void perf_tell_words(const struct perf_run *run)
     free(words);
 }
 
-int perf_explain_failure(const char *words, const char *event)
+static int explain(const char *words, const char *event)
 {
-    words = words ? words : "";
     if (strstr(words, "event syntax error")) {
         error_message("perf has no event '%s' (perf list shows all)", event);
         return STATUS_USAGE;
@@ -359,6 +358,22 @@ int perf_explain_failure(const char *words, const char *event)
     error_message("perf said:");
     tell_lines(words, "", 12, true);
     return STATUS_FAILED;
+}
+
+int perf_explain_failure(const struct perf_run *run, const char *event)
+{
+    char *words = perf_words(run->says);
+    int status = STATUS_FAILED;
+    if (words && *words) {
+        status = explain(words, event);
+    } else {
+        int ended = run->child.status;
+        error_message(ended > 128 ? "signal %d ended perf, which said nothing"
+                                  : "perf ended with status %d, and said nothing",
+                      ended > 128 ? ended - 128 : ended);
+    }
+    free(words);
+    return status;
 }
 
 void perf_free(struct perf_run *run)

@@ -94,8 +94,8 @@ void perf_end(struct perf_run *run, struct waiting *waiting);
  * caller to free. NULL: nothing, or no memory. */
 char *perf_words(int says);
 
-/* Says why it cannot sample, after it has failed with these words. Returns an exit status. */
-int perf_explain_failure(const char *words, const char *event);
+/* Says why it cannot sample, when it has ended for that reason. Returns an exit status. */
+int perf_explain_failure(const struct perf_run *run, const char *event);
 
 /* Passes on what it says beside its usual two lines: no space left, chunks lost, throttled. */
 void perf_tell_words(const struct perf_run *run);

@@ -221,15 +221,13 @@ static int start_perf(struct recorder *recorder)
     }
     if (err) {
         perf_end(&recorder->perf, &recorder->waiting);
-        char *words = perf_words(recorder->perf.says);
         const struct live_process *process =
             recorder->jvm_count ? &recorder->jvms->target.process : NULL;
         if (process && !process_lives(process)) {
             error_message("process %d has ended before the recording began", (int)process->pid);
         } else {
-            status = perf_explain_failure(words, recorder->event);
+            status = perf_explain_failure(&recorder->perf, recorder->event);
         }
-        free(words);
         return status;
     }
     return STATUS_DONE;
@@ -282,10 +280,7 @@ int recorder_end_perf(struct recorder *recorder)
     perf_end(&recorder->perf, &recorder->waiting);
     snprintf(path, sizeof path, "%s/perf.data", recorder->profile.at);
     if (!recorder->piped && (stat(path, &status) != 0 || status.st_size == 0)) {
-        char *words = perf_words(recorder->perf.says);
-        int explained = perf_explain_failure(words, recorder->event);
-        free(words);
-        return explained;
+        return perf_explain_failure(&recorder->perf, recorder->event);
     }
     perf_tell_words(&recorder->perf);
     return STATUS_DONE;

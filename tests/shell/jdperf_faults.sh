@@ -120,3 +120,9 @@ END
 run 1 "$JDPERF" record --sampler perf -o dies -- touch ran
 says 'perf said:'
 [[ ! -e ran ]] || fail "the command ran without perf watching it"
+fake perf <<'END'
+[[ "$*" != *--control* ]] || kill -SEGV $$
+END
+run 1 "$JDPERF" record --sampler perf -o dies -- touch ran
+says 'signal 11 ended perf, which said nothing'
+[[ ! -e ran ]] || fail "the command ran without perf watching it"
