@@ -115,7 +115,7 @@ for java in /usr/lib/jvm/*/bin/java; do
     jfr=${java%java}jfr
     [[ -x $jfr && ! -L ${jfr%/bin/jfr} ]] || continue
     rm -rf q own.jfr
-    run 0 "$JDPERF" record -o q --jfr own.jfr -- "$java" -XX:StartFlightRecording=filename=own.jfr,settings=profile -Xmn4m -cp classes Market 1
+    run 0 "$JDPERF" record -o q --jfr own.jfr -- "$java" -XX:StartFlightRecording=filename=own.jfr,settings=profile -Xmn1m -cp classes Market 1
     run 0 "$jfr" print "${quick[@]}" --json --events GarbageCollection,GCPhasePause,ThreadStart,Deoptimization own.jfr
     mv output printed.json
     run 0 "$JDPERF" timeline q --json -o timeline.json

@@ -39,7 +39,7 @@ java -cp classes Calm 600 >jvm.out 2>&1 </dev/null &
 jvm=$!
 trap 'kill $jvm 2>/dev/null || :; rm -rf "$WORK"' EXIT
 wait_until 60 JVM listens "$jvm"
-run 0 "$JDPERF" attach "$jvm"
+run 0 "$JDPERF" attach "$jvm" --agent-options methods
 held 0 "$JDPERF" map "$jvm"
 if part "uprobes" is_root; then
     # Where the JVM's probes are, and what its files lack.

@@ -115,6 +115,9 @@ watch_one two --sampler perf
 # The first window is left out: the JVM's files are read in it.
 is_thinned() { status thinned | grep -q "^JVM $thinned .*, one sample in [0-9]* taken"; }
 wait_until 120 "thinning" is_thinned
+# The slice before it may still be on its way.
+says_thinned() { zcat kept-thinned/*-"$thinned"-*.pb.gz 2>/dev/null | grep -aq 'thinned: one in'; }
+wait_until 60 "a slice that says so" says_thinned
 rm -rf kept-thinned/*
 cpu() { awk '{ print $14 + $15 }' <(sed 's/.*) /x x /' "/proc/$thinned/stat"); }
 kept_for() { (($(find kept-thinned -name "*-$thinned-*.pb.gz" | wc -l) >= $1)); }
