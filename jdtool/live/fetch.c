@@ -10,7 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *const suffixes[FETCH_BESIDE] = {"methods", "threads", "log"};
+static const char *const suffixes[FETCH_BESIDE] = {
+    [FETCH_METHODS] = "methods", [FETCH_THREADS] = "threads", [FETCH_LOG] = "log"};
 
 /* The name of what stands beside the dump. */
 static void beside(const struct fetch *fetch, const char *suffix, char name[80])

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 /* The files beside a dump: its table of methods, the journal of threads, the JVM's own log. */
-#define FETCH_BESIDE 3
+enum { FETCH_METHODS, FETCH_THREADS, FETCH_LOG, FETCH_BESIDE };
 
 /* Of one file; a dump of a large JVM takes a tenth of it. */
 #define FETCH_DATA_MAX (4ULL << 30)

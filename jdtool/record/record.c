@@ -316,6 +316,32 @@ static struct guardian *guardian_of(struct recorder *recorder, struct running_jv
     return shares ? &recorder->guardian : &jvm->guardian;
 }
 
+/* A session that runs already was started for somebody else. */
+static void take_what_it_has(struct recorder *recorder, struct running_jvm *jvm)
+{
+    int pid = (int)jvm->target.process.pid;
+    const int *has = jvm->joining.fetch.beside;
+    struct event_list *events = &recorder->events;
+    fetch_find_rest(&jvm->joining.fetch);
+    if (recorder->copied && has[FETCH_METHODS] < 0) {
+        error_message("the running session lacks methods: interpreted frames have no names. Run "
+                      "jdperf stop %d, then record again",
+                      pid);
+    }
+    if (recorder->options->threads && has[FETCH_THREADS] < 0) {
+        error_message("--threads: the running session lacks it");
+    }
+    if (events->log && has[FETCH_LOG] < 0) {
+        error_message("--timeline: the running session lacks the JVM's log");
+    }
+    if (events->alloc || events->locks || events->virtual_waits) {
+        error_message("--alloc, --locks, --off-cpu of virtual threads: the running session lacks "
+                      "them; left out. Run jdperf stop %d, then record again",
+                      pid);
+        events->alloc = events->locks = events->virtual_waits = false;
+    }
+}
+
 static int attach(struct recorder *recorder, struct running_jvm *jvm)
 {
     char more[300];
@@ -332,18 +358,8 @@ static int attach(struct recorder *recorder, struct running_jvm *jvm)
     };
     int err =
         joining_start(&jvm->joining, &jvm->target, &recorder->waiting, guardian->shared, &options);
-    if (!err && jvm->joining.joined && recorder->options->threads) {
-        error_message("--threads: the running session may lack it");
-    }
-    struct event_list *events = &recorder->events;
-    if (!err && jvm->joining.joined && events->log) {
-        error_message("--timeline: the running session may lack the JVM's log");
-    }
-    if (!err && jvm->joining.joined && (events->alloc || events->locks || events->virtual_waits)) {
-        error_message("--alloc, --locks, --off-cpu of virtual threads: the running session lacks "
-                      "them; left out. Run jdperf stop %d, then record again",
-                      (int)jvm->target.process.pid);
-        events->alloc = events->locks = events->virtual_waits = false;
+    if (!err && jvm->joining.joined) {
+        take_what_it_has(recorder, jvm);
     }
     return err ? STATUS_FAILED : STATUS_DONE;
 }
