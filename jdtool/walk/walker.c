@@ -543,33 +543,6 @@ static void look(struct walker *walker, struct walked_jvm *jvm)
     free(maps.text);
 }
 
-static void take_notice(struct walker *walker, pid_t pid)
-{
-    const uint32_t most = walker->program.room.jvms;
-    uint32_t unused = most;
-    for (uint32_t i = 0; i < most; i++) {
-        if (walker->jvms[i] && walker->jvms[i]->pid == pid) {
-            walker->jvms[i]->is_new = true;
-            return;
-        }
-        if (!walker->jvms[i] && unused == most) {
-            unused = i;
-        }
-    }
-    struct walked_jvm *jvm = unused < most ? calloc(1, sizeof *jvm) : NULL;
-    walker->told->is_out_of_jvms |= !jvm;
-    char path[32];
-    snprintf(path, sizeof path, "/proc/%d", (int)pid);
-    if (jvm && (jvm->directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC)) >= 0) {
-        jvm->pid = pid;
-        jvm->number = unused;
-        jvm->is_new = true;
-        walker->jvms[unused] = jvm;
-        return;
-    }
-    free(jvm);
-}
-
 /* Whether there was something to do. */
 static bool look_after(struct walker *walker, struct walked_jvm *jvm)
 {
@@ -591,6 +564,61 @@ static void forget_ended(struct walker *walker)
     }
 }
 
+/* As above, of all. Who is no JVM, as most children of one, leaves his place to others: should he
+ * become one, he maps more code, and is noticed again. */
+static bool look_after_all(struct walker *walker)
+{
+    bool is_busy = false;
+    for (uint32_t i = 0; i < WALK_JVMS; i++) {
+        struct walked_jvm *jvm = walker->jvms[i];
+        is_busy |= jvm && look_after(walker, jvm);
+        if (jvm && !jvm->is_new && !jvm->has_feed && !jvm->is_unread) {
+            forget_jvm(walker, i);
+        }
+    }
+    return is_busy;
+}
+
+/* Its place among those that are looked after; or else one that is free, or `most`. */
+static uint32_t place_of(const struct walker *walker, pid_t pid, uint32_t most)
+{
+    uint32_t unused = most;
+    for (uint32_t i = 0; i < most; i++) {
+        if (walker->jvms[i] && walker->jvms[i]->pid == pid) {
+            return i;
+        }
+        unused = !walker->jvms[i] && unused == most ? i : unused;
+    }
+    return unused;
+}
+
+static void take_notice(struct walker *walker, pid_t pid)
+{
+    const uint32_t most = walker->program.room.jvms;
+    uint32_t place = place_of(walker, pid, most);
+    if (place == most) {
+        forget_ended(walker);
+        (void)look_after_all(walker);
+        place = place_of(walker, pid, most);
+    }
+    if (place < most && walker->jvms[place]) {
+        walker->jvms[place]->is_new = true;
+        return;
+    }
+    struct walked_jvm *jvm = place < most ? calloc(1, sizeof *jvm) : NULL;
+    walker->told->is_out_of_jvms |= !jvm;
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%d", (int)pid);
+    if (jvm && (jvm->directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC)) >= 0) {
+        jvm->pid = pid;
+        jvm->number = place;
+        jvm->is_new = true;
+        walker->jvms[place] = jvm;
+        return;
+    }
+    free(jvm);
+}
+
 static uint64_t now(void)
 {
     return clock_ns(CLOCK_MONOTONIC) / 1000000;
@@ -603,7 +631,6 @@ static void make_tables(struct walker *walker)
     uint64_t settled = now();
     uint64_t forgotten = settled;
     for (;;) {
-        bool is_busy = false;
         uint64_t time = now();
         if (time - forgotten >= FORGET_EVERY) {
             forgotten = time;
@@ -613,9 +640,7 @@ static void make_tables(struct walker *walker)
             settled = time;
             tables_settle(&walker->tables);
         }
-        for (uint32_t i = 0; i < WALK_JVMS; i++) {
-            is_busy |= walker->jvms[i] && look_after(walker, walker->jvms[i]);
-        }
+        bool is_busy = look_after_all(walker);
         is_busy |= add_all_wanted_rows(walker);
         walker->told->is_full |= walker->tables.is_full;
         every = is_busy ? EVERY_LEAST : every * 2 < EVERY_MOST ? every * 2 : EVERY_MOST;

@@ -201,6 +201,11 @@ run 1 unshare --mount bash -c 'for d in /var/tmp /dev/shm; do mount -t tmpfs -o 
     exit $status' bash "$JDPERF" "$java"
 says 'mounted noexec'
 
+echo "== many processes that are no JVMs"
+# shellcheck disable=SC2016
+run 0 "$JDPERF" record -o many --stacks kernel -- bash -c 'for ((i = 0; i < 80; i++)); do sleep 2 & done; "$1" -cp classes Market 1; wait' sh "$java"
+! grep 'walks stacks of at most' output || fail "they took the places of JVMs"
+
 echo "== names of the kernel are kept until the next boot"
 # shellcheck disable=SC2016
 run 0 unshare --mount bash -c 'set -e
