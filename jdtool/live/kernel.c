@@ -14,8 +14,7 @@ void kernel_path(const char *name, char *path)
     snprintf(path, PATH_MAX, "%s/%s", given && *given ? given : "/proc", name);
 }
 
-/* Reads the beginning of such a file; false: it cannot be read. */
-static bool read_file(const char *name, char *text, size_t size)
+bool kernel_read(const char *name, char *text, size_t size)
 {
     char path[PATH_MAX];
     kernel_path(name, path);
@@ -31,13 +30,13 @@ long kernel_number(const char *name, long otherwise)
     char path[128];
     char text[32];
     snprintf(path, sizeof path, "sys/kernel/%s", name);
-    return read_file(path, text, sizeof text) ? strtol(text, NULL, 10) : otherwise;
+    return kernel_read(path, text, sizeof text) ? strtol(text, NULL, 10) : otherwise;
 }
 
 bool kernel_filters(void)
 {
     static const char key[] = "Seccomp:";
     char text[8192];
-    const char *at = read_file("self/status", text, sizeof text) ? strstr(text, key) : NULL;
+    const char *at = kernel_read("self/status", text, sizeof text) ? strstr(text, key) : NULL;
     return at && strtol(at + sizeof key - 1, NULL, 10) > 0;
 }

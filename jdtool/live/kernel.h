@@ -4,9 +4,13 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 /* The path of a file there, "self/status", in `path` of PATH_MAX bytes. */
 void kernel_path(const char *name, char *path);
+
+/* The beginning of such a file, NUL-terminated. False, and "": it cannot be read. */
+bool kernel_read(const char *name, char *text, size_t size);
 
 /* The setting kernel.NAME; `otherwise`: there is none. */
 long kernel_number(const char *name, long otherwise);

@@ -3,9 +3,11 @@
  * in the JVM's /tmp (or another place that it can write to), which we reach from its root
  * directory.
  *
- *     lease            locked by everybody who uses the directory, or the session
- * (agent/session/session_clock.h) libjdagent.so    where the JVM does not see ours jit-PID.dump …
- * where it cannot write into the profile status.N         an answer of the agent's
+ * - lease: locked by everybody who uses the directory, or the session
+ *   (agent/session/session_clock.h)
+ * - libjdagent.so: where the JVM does not see ours
+ * - jit-PID.dump and what is beside it: where the JVM cannot write into the profile
+ * - status.N: an answer of the agent's
  *
  * Root fills the directory while it is root's own, and gives it to the JVM's user last. From then
  * on anything may be in it: files are opened as target.h has it, and nothing is made in it by us.

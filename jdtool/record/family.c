@@ -1,12 +1,11 @@
 #include "jdtool/record/family.h"
 
-#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/processes.h"
 #include "jdtool/live/command.h"
+#include "jdtool/live/kernel.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,11 +20,7 @@ enum { NUMBERS_MAX = 32 };
 static pid_t newest(void)
 {
     char text[128];
-    int fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
-    descriptor_close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    const char *last = strrchr(text, ' ');
+    const char *last = kernel_read("loadavg", text, sizeof text) ? strrchr(text, ' ') : NULL;
     return last ? (pid_t)strtol(last, NULL, 10) : 0;
 }
 
@@ -52,14 +47,11 @@ static void add(struct family *family, pid_t pid)
 static bool take(void *context, pid_t pid)
 {
     struct family *family = context;
-    char path[32];
+    char name[32];
     char text[1024];
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
-    descriptor_close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    const char *parent = process_stat_field(text, PROCESS_STAT_PARENT);
+    snprintf(name, sizeof name, "%d/stat", (int)pid);
+    const char *parent =
+        kernel_read(name, text, sizeof text) ? process_stat_field(text, PROCESS_STAT_PARENT) : NULL;
     if (parent && is_in(family, (pid_t)strtol(parent, NULL, 10)) && !is_in(family, pid)) {
         add(family, pid);
     }
