@@ -178,6 +178,17 @@ enum { HOTSPOT_CLASSES_MAX = 32 };
 bool hotspot_class_methods(struct hotspot *hotspot, const uint64_t *klasses, size_t count,
                            bool brief, struct hotspot_methods *methods, size_t *counts);
 
+/*
+ * Of each class, or earlier version of one, the version that a redefinition has replaced and
+ * threads still run, another Klass; 0: there is none. False: not to be had. hotspot may be NULL.
+ */
+bool hotspot_versions_before(struct hotspot *hotspot, const uint64_t *klasses, size_t count,
+                             uint64_t *versions);
+
+/* hotspot_class_methods, not brief, of an earlier version of the class with that Klass. */
+bool hotspot_version_methods(struct hotspot *hotspot, uint64_t version, uint64_t klass,
+                             struct hotspot_methods *methods);
+
 /* Reads one method that is kept alive by code that was compiled from it. False: not to be had. */
 bool hotspot_one_method(struct hotspot *hotspot, struct hotspot_nearby *nearby, uint64_t method,
                         struct hotspot_methods *methods);

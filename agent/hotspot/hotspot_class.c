@@ -83,8 +83,9 @@ int32_t hotspot_object_size(const struct hotspot *hotspot, uint64_t klass)
 /* What is read of one class on the way to its methods. */
 struct class_array {
     uint64_t klass;
-    uint64_t at;    /* the Array<Method*> */
-    uint64_t later; /* the same, when all has been read */
+    uint64_t holder; /* what the methods' ConstantPools belong to */
+    uint64_t at;     /* the Array<Method*> */
+    uint64_t later;  /* the same, when all has been read */
     char length[sizeof(int64_t)];
 };
 
@@ -93,7 +94,7 @@ static bool read_arrays(const struct hotspot *hotspot, struct class_array *array
                         struct hotspot_workspace *space, size_t *counts, size_t *all)
 {
     const struct place *place = &hotspot->places[METHODS_LENGTH];
-    struct memory_piece pieces[HOTSPOT_CLASSES_MAX];
+    struct memory_piece pieces[HOTSPOT_CLASSES_MAX] = {{0}}; /* gcc: a count of 0? */
     for (size_t i = 0; i < count; i++) {
         if (!arrays[i].at) {
             return false;
@@ -122,7 +123,7 @@ static bool read_arrays(const struct hotspot *hotspot, struct class_array *array
         pieces[i] = (struct memory_piece){arrays[i].at + hotspot->places[METHODS_DATA].offset,
                                           space->array + used, counts[i] * sizeof(uint64_t)};
         for (size_t k = 0; k < counts[i]; k++) {
-            space->holders[used++] = arrays[i].klass;
+            space->holders[used++] = arrays[i].holder;
         }
     }
     return memory_read_pieces(hotspot->memory, pieces, count);
@@ -142,19 +143,13 @@ static bool find_arrays(const struct hotspot *hotspot, struct class_array *array
            memory_read_pieces(hotspot->memory, pieces, count);
 }
 
-bool hotspot_class_methods(struct hotspot *hotspot, const uint64_t *klasses, size_t count,
-                           bool brief, struct hotspot_methods *methods, size_t *counts)
+/* The methods of the classes in `arrays`, of which klass and holder are given. */
+static bool read_classes(struct hotspot *hotspot, struct class_array *arrays, size_t count,
+                         bool brief, struct hotspot_methods *methods, size_t *counts)
 {
     struct hotspot_workspace *space = hotspot_workspace(methods);
-    struct class_array arrays[HOTSPOT_CLASSES_MAX];
-    if (!hotspot_may_know_methods(hotspot) || !space || count > HOTSPOT_CLASSES_MAX) {
+    if (!hotspot_may_know_methods(hotspot) || !space) {
         return false;
-    }
-    for (size_t i = 0; i < count; i++) {
-        arrays[i] = (struct class_array){.klass = klasses[i]};
-        if (!arrays[i].klass) {
-            return false;
-        }
     }
     for (int i = 0; i < TRIES; i++) {
         size_t all = 0;
@@ -174,6 +169,73 @@ bool hotspot_class_methods(struct hotspot *hotspot, const uint64_t *klasses, siz
         }
     }
     return false;
+}
+
+bool hotspot_class_methods(struct hotspot *hotspot, const uint64_t *klasses, size_t count,
+                           bool brief, struct hotspot_methods *methods, size_t *counts)
+{
+    struct class_array arrays[HOTSPOT_CLASSES_MAX];
+    if (count > HOTSPOT_CLASSES_MAX) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        arrays[i] = (struct class_array){.klass = klasses[i], .holder = klasses[i]};
+        if (!arrays[i].klass) {
+            return false;
+        }
+    }
+    return read_classes(hotspot, arrays, count, brief, methods, counts);
+}
+
+/* ---- Earlier versions of a class ---- */
+
+/* Their ConstantPools still belong to the class (VM_RedefineClasses::redefine_single_class). */
+bool hotspot_version_methods(struct hotspot *hotspot, uint64_t version, uint64_t klass,
+                             struct hotspot_methods *methods)
+{
+    size_t count = 0;
+    struct class_array array = {.klass = version, .holder = klass};
+    return read_classes(hotspot, &array, 1, false, methods, &count);
+}
+
+/*
+ * InstanceKlass::_previous_versions is in no table. It stands behind _breakpoints, which is, from
+ * JDK 8 to 28 (oops/instanceKlass.hpp), and what it leads to is of the same type, by the pointer to
+ * its virtual functions, and has the same name: nothing else in a Klass leads to such a thing.
+ */
+bool hotspot_versions_before(struct hotspot *hotspot, const uint64_t *klasses, size_t count,
+                             uint64_t *versions)
+{
+    static const enum field needed[] = {KLASS_NAME, KLASS_BREAKPOINTS, FIELD_COUNT};
+    struct memory_piece pieces[HOTSPOT_CLASSES_MAX];
+    if (!hotspot_knows_methods(hotspot) || !hotspot_has_fields(hotspot, needed) ||
+        count > HOTSPOT_CLASSES_MAX) {
+        return false;
+    }
+    const size_t at = hotspot->places[KLASS_BREAKPOINTS].offset + sizeof(uint64_t);
+    const size_t name = hotspot->places[KLASS_NAME].offset;
+    for (size_t i = 0; i < count; i++) {
+        pieces[i] = (struct memory_piece){klasses[i] + at, &versions[i], sizeof versions[i]};
+    }
+    if (!memory_read_pieces(hotspot->memory, pieces, count)) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        uint64_t types[2];
+        uint64_t names[2];
+        const struct memory_piece both[] = {
+            {klasses[i], &types[0], sizeof types[0]},
+            {versions[i], &types[1], sizeof types[1]},
+            {klasses[i] + name, &names[0], sizeof names[0]},
+            {versions[i] + name, &names[1], sizeof names[1]},
+        };
+        if (versions[i] && (versions[i] == klasses[i] || versions[i] % sizeof(uint64_t) != 0 ||
+                            !memory_read_pieces(hotspot->memory, both, 4) || types[0] != types[1] ||
+                            names[0] != names[1])) {
+            versions[i] = 0;
+        }
+    }
+    return true;
 }
 
 /* ---- Which method is an id's ---- */

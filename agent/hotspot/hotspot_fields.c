@@ -78,6 +78,8 @@ static const struct {
     {KLASS_METHODS, "InstanceKlass", "_methods", "Array<Method*>*"},
     {KLASS_IDS, "InstanceKlass", "_methods_jmethod_ids", "jmethodID*"},
     {KLASS_LAYOUT, "Klass", "_layout_helper", INTEGER},
+    {KLASS_NAME, "Klass", "_name", ANY},
+    {KLASS_BREAKPOINTS, "InstanceKlass", "_breakpoints", ANY},
     {METHODS_LENGTH, "Array<int>", "_length", INTEGER},
     {METHODS_DATA, "Array<Method*>", "_data", ANY},
     {FLAGS, "JVMFlag", "flags", "JVMFlag*"},

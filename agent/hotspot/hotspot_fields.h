@@ -66,6 +66,8 @@ enum field {
     KLASS_METHODS,
     KLASS_IDS,
     KLASS_LAYOUT,
+    KLASS_NAME,
+    KLASS_BREAKPOINTS,
     METHODS_LENGTH,
     METHODS_DATA,
     FLAGS,      /* static */

@@ -34,6 +34,9 @@
  * hundredth of a processor goes there, whatever is redefined all the time. */
 #define CATCH_UP_SHARE 100
 
+/* So many earlier versions of a class are told of. */
+#define VERSIONS_MAX 64
+
 /* A method that has been told of. */
 struct told {
     struct hash_table_entry entry; /* key: its address */
@@ -43,6 +46,7 @@ struct told {
 
 struct methods_file {
     struct method_cache_options names;
+    struct hotspot *hotspot;
     const struct proof *proof;
     bool tsc;
     pthread_mutex_t lock;
@@ -193,7 +197,6 @@ static void write_record(struct builder *builder, enum methods_record_id id)
     struct methods_file *table = builder->table;
     struct buffer *record = &builder->record;
     if (record->failed) {
-        message(MESSAGE_DEBUG, "no memory for the methods of a class");
         return;
     }
     record_log_make_room(table->log, builder->patient); /* without the lock */
@@ -311,6 +314,33 @@ static void catch_up_group(struct builder *builder, const jclass *classes, size_
     }
 }
 
+/*
+ * Tells of the versions of these classes that a redefinition has replaced and threads still run,
+ * which those do that were in them: loops that serve requests, above all. JVMTI knows none of them.
+ */
+static void add_versions_before(struct builder *builder, const jclass *classes, size_t count)
+{
+    struct hotspot *hotspot = builder->table->hotspot;
+    uint64_t klasses[HOTSPOT_CLASSES_MAX];
+    uint64_t versions[HOTSPOT_CLASSES_MAX];
+    if (!proof_klasses(builder->table->proof, builder->jni, classes, count, klasses) ||
+        !hotspot_versions_before(hotspot, klasses, count, versions)) {
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        uint64_t next = versions[i];
+        for (int told = 0; next && told < VERSIONS_MAX; told++) {
+            const uint64_t version = next;
+            if (!hotspot_version_methods(hotspot, version, klasses[i], &builder->memory) ||
+                !hotspot_versions_before(hotspot, &version, 1, &next)) {
+                break;
+            }
+            add_methods(builder, classes[i], METHODS_FOUND, builder->memory.methods,
+                        builder->memory.count);
+        }
+    }
+}
+
 /* Whether a loaded class has methods that can run: it is prepared, and no array. */
 static bool is_ready(jvmtiEnv *jvmti, jclass klass)
 {
@@ -401,6 +431,7 @@ void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *
             }
             if (used > 0 && !atomic_load(&table->closed)) {
                 catch_up_group(builder, group, used);
+                add_versions_before(builder, group, used);
             }
             for (jint i = start; i < at; i++) {
                 (*jni)->DeleteLocalRef(jni, classes[i]);
@@ -437,6 +468,7 @@ int methods_file_open(const struct methods_file_options *options, struct methods
     table->told.grain = 3;
     table->memory = POOL_INIT(sizeof(struct told));
     table->names = options->names;
+    table->hotspot = options->hotspot;
     table->proof = options->proof;
     table->tsc = options->tsc;
     table->log = options->log;

@@ -225,10 +225,9 @@ void proof_make(struct proof *proof, jvmtiEnv *jvmti, JNIEnv *jni)
     }
 }
 
-bool proof_class_methods(const struct proof *proof, JNIEnv *jni, const jclass *classes,
-                         size_t count, bool brief, struct hotspot_methods *methods, size_t *counts)
+bool proof_klasses(const struct proof *proof, JNIEnv *jni, const jclass *classes, size_t count,
+                   uint64_t *klasses)
 {
-    uint64_t klasses[HOTSPOT_CLASSES_MAX];
     if (!proof || !hotspot_knows_methods(proof->hotspot) || count > HOTSPOT_CLASSES_MAX) {
         return false;
     }
@@ -238,5 +237,13 @@ bool proof_class_methods(const struct proof *proof, JNIEnv *jni, const jclass *c
             return false;
         }
     }
-    return hotspot_class_methods(proof->hotspot, klasses, count, brief, methods, counts);
+    return true;
+}
+
+bool proof_class_methods(const struct proof *proof, JNIEnv *jni, const jclass *classes,
+                         size_t count, bool brief, struct hotspot_methods *methods, size_t *counts)
+{
+    uint64_t klasses[HOTSPOT_CLASSES_MAX];
+    return proof_klasses(proof, jni, classes, count, klasses) &&
+           hotspot_class_methods(proof->hotspot, klasses, count, brief, methods, counts);
 }

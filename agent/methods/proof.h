@@ -26,6 +26,10 @@ void proof_make(struct proof *proof, jvmtiEnv *jvmti, JNIEnv *jni);
 bool proof_class_methods(const struct proof *proof, JNIEnv *jni, const jclass *classes,
                          size_t count, bool brief, struct hotspot_methods *methods, size_t *counts);
 
+/* The Klasses of so many classes, HOTSPOT_CLASSES_MAX at most; false as above. */
+bool proof_klasses(const struct proof *proof, JNIEnv *jni, const jclass *classes, size_t count,
+                   uint64_t *klasses);
+
 /* How frozen frames are found (code_facts.frozen); NULL: not known, as before proof_make. proof may
  * be NULL. */
 const int32_t *proof_frozen(const struct proof *proof);
