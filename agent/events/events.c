@@ -280,6 +280,7 @@ static void JNICALL vm_init(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread)
     (void)thread;
     struct session *session = session_enter();
     probes_at_work(true);
+    at_live(); /* now: what is wanted is done beside this thread, not after it */
     if (session) {
         proof_make(session->jvm.proof, jvmti, jni);
         if (session->table) { /* a short program need not wait for it */
@@ -291,7 +292,6 @@ static void JNICALL vm_init(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread)
         events_replay(session, false);
         session_leave();
     }
-    at_live();
     probes_at_work(false);
 }
 

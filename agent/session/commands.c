@@ -159,7 +159,9 @@ static void prove_hotspot(void)
 static void silence(struct session *session)
 {
     if (!atomic_load(&session->failed)) {
-        catch_up_table(session, false);
+        if (!session->has_caught_up) {
+            catch_up_table(session, false);
+        }
         events_replay_stubs(session);
     }
     events_disable(jvm.jvmti);
@@ -268,6 +270,7 @@ static errands run_errands(errands wanted)
     }
     /* The JVM may end any time, and what a slow disk has no room for is asked for once more. */
     catch_up_table(session, wanted != 1U << ERRAND_METHODS);
+    session->has_caught_up = atomic_load(&session->ending);
     return left;
 }
 

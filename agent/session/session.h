@@ -54,6 +54,7 @@ struct session {
     _Atomic(struct scratch *) spare; /* of the last callback that ended */
     atomic_bool failed;              /* every sink is closed */
     atomic_bool ending;              /* about to be stopped: what is still to come is left out */
+    bool has_caught_up;              /* the table of methods, while the end waited; under control */
     atomic_bool replaying;
     pthread_t replayer;       /* the thread in GenerateEvents, while `replaying` */
     bool patient;             /* it can wait for a slow disk */
