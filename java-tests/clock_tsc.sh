@@ -15,7 +15,7 @@ perf_record -o "$scratch/perf.data" -e cpu-clock -F 999 -g -- bash -c '
     marker=$1 out=$2; shift 2
     "$marker" >"$out/first"; "$@" >"$out/codecache"; "$marker" >"$out/second"' - \
     "$marker" "$scratch" "$jdk/bin/java" "-agentpath:$agent=clock=tsc,dir=$scratch" \
-    -XX:+PreserveFramePointer -XX:+PrintCodeCache -cp "$classes" Streams 6 ||
+    -XX:+PreserveFramePointer -XX:+PrintCodeCache -cp "$classes" Streams 3 ||
     fail "recording java failed"
 dump=$(the_dump "$scratch")
 verify "$dump"

@@ -5,7 +5,8 @@ begin "$@"
 compile
 slow=$build/java-tests/libslow_disk.so
 dir=$scratch/dump hang=$scratch/hang
-java=("$jdk/bin/java" -XX:+UseSerialGC -Xmx64m -cp "$classes")
+# C1 has told of enough soon.
+java=("$jdk/bin/java" -XX:TieredStopAtLevel=3 -XX:+UseSerialGC -Xmx64m -cp "$classes")
 rounds=400
 
 # ms COMMAND...: how long it takes; sets took.

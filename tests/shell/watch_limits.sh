@@ -66,9 +66,9 @@ wait_until 60 "JVM that listens" "$JDPERF" attach "$jvm" --agent-options "mode=m
 watch_one refuses
 start_jvm thinned-other Calm "$asleep"
 thinned_other=$jvm
-start_jvm thinned Market
+start_jvm thinned Calm -Dpause=20 # a third of a processor has as many samples at three times the rate
 thinned=$jvm
-watch_one thinned -F 2999 --max-cpu-user 1
+watch_one thinned -F 8999 --max-cpu-user 1
 # The jdtool of tests/planted.c crashes at the dump of one of two, and tries before what an attacker would.
 hostile=$JDAGENT_BUILD/tests/planted
 if part "a dump that crashes its reader" test -x "$hostile"; then
@@ -111,7 +111,7 @@ watch_one two --sampler perf
 
 # ---- Our own sampler ----
 
-# First, since one of these two keeps a processor busy.
+# First, since one of these two works without long breaks.
 # The first window is left out: the JVM's files are read in it.
 is_thinned() { status thinned | grep -q "^JVM $thinned .*, one sample in [0-9]* taken"; }
 wait_until 120 "thinning" is_thinned
