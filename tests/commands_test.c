@@ -154,7 +154,17 @@ static jvmtiError JNICALL get_signature(jvmtiEnv *env, jclass klass, char **sign
     return JVMTI_ERROR_INVALID_CLASS;
 }
 
+static jvmtiPhase phase = JVMTI_PHASE_LIVE;
+
+static jvmtiError JNICALL get_phase(jvmtiEnv *env, jvmtiPhase *now)
+{
+    (void)env;
+    *now = phase;
+    return JVMTI_ERROR_NONE;
+}
+
 static const struct jvmtiInterface_1_ functions = {
+    .GetPhase = get_phase,
     .SetEventNotificationMode = set_mode,
     .SetEventCallbacks = set_callbacks,
     .AddCapabilities = add_capabilities,
@@ -260,6 +270,11 @@ TEST_WITH(a_jvm_that_starts_is_asked_again, scratch_create, scratch_remove)
     starting = true;
     assert_int_equal(command_start(&vm, &options, true), JNI_EDETACHED);
     starting = false;
+    assert_int_equal(command_start(&vm, &options, true), JNI_OK);
+    command_stop("");
+    phase = JVMTI_PHASE_START; /* of a JVM that the agent could not begin in when it was loaded */
+    assert_int_equal(command_start(&vm, &options, true), JNI_EDETACHED);
+    phase = JVMTI_PHASE_LIVE;
     assert_int_equal(command_start(&vm, &options, true), JNI_OK);
     command_stop("");
 }

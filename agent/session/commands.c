@@ -305,23 +305,27 @@ static void stop_at_death(void)
  * The JVMTI environment, made when it is needed first. 0, or a negative errno after a message:
  * -EAGAIN in a JVM that starts, whose attach listener answers before JNI_CreateJavaVM has ended.
  * Between Agent_OnLoad and the live phase HotSpot gives no environment to anybody
- * (JvmtiExport::get_jvmti_interface).
+ * (JvmtiExport::get_jvmti_interface), and no capabilities to one from Agent_OnLoad, as there is
+ * where the agent could not begin at the JVM's start.
  */
 static int prepare_environment(JavaVM *vm)
 {
-    if (jvm.jvmti) {
-        return 0;
-    }
     /* Every function we call is in JVMTI 1.0 but for the inline records, which come with 1.1. */
-    jvmtiEnv *jvmti = NULL;
-    jint error = (*vm)->GetEnv(vm, (void **)&jvmti, JVMTI_VERSION_1_1);
-    if (error == JNI_EDETACHED) {
+    jvmtiEnv *jvmti = jvm.jvmti;
+    jvmtiPhase phase = JVMTI_PHASE_LIVE;
+    jint error = jvmti ? JNI_OK : (*vm)->GetEnv(vm, (void **)&jvmti, JVMTI_VERSION_1_1);
+    if (error == JNI_EDETACHED ||
+        (jvm.jvmti && (*jvmti)->GetPhase(jvmti, &phase) == JVMTI_ERROR_NONE &&
+         phase == JVMTI_PHASE_START)) {
         message(MESSAGE_ERROR, "failed to attach: the JVM has not finished starting; try again");
         return -EAGAIN;
     }
     if (error != JNI_OK) {
         message(MESSAGE_ERROR, "failed to get a JVMTI environment: JNI error %d", (int)error);
         return -ENOTSUP;
+    }
+    if (jvm.jvmti) {
+        return 0;
     }
     int prepared = events_prepare(jvmti, errands_live, stop_at_death);
     if (prepared != 0) {
