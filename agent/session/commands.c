@@ -316,7 +316,7 @@ static int prepare_environment(JavaVM *vm)
     jint error = jvmti ? JNI_OK : (*vm)->GetEnv(vm, (void **)&jvmti, JVMTI_VERSION_1_1);
     if (error == JNI_EDETACHED ||
         (jvm.jvmti && (*jvmti)->GetPhase(jvmti, &phase) == JVMTI_ERROR_NONE &&
-         phase == JVMTI_PHASE_START)) {
+         (phase == JVMTI_PHASE_PRIMORDIAL || phase == JVMTI_PHASE_START))) {
         message(MESSAGE_ERROR, "failed to attach: the JVM has not finished starting; try again");
         return -EAGAIN;
     }
