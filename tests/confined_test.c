@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include "jdtool/base/output_file.h"
+#include "jdtool/base/threads.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/confined/confined.h"
 #include "tests/scratch.h"
@@ -244,8 +245,14 @@ static int read_file(const char *path, char *text, size_t size)
     return fd < 0 ? -errno : close(fd);
 }
 
+static void *do_nothing(void *context)
+{
+    return context;
+}
+
 static int do_work(void *context)
 {
+    pthread_t thread;
     struct output_file *file;
     char text[16];
     struct stat status;
@@ -266,6 +273,7 @@ static int do_work(void *context)
         output_file_put(file, "made", 4);
         attempt(output_file_finish(file));
     }
+    attempt(threads_start(&thread, do_nothing, NULL) ? pthread_join(thread, NULL) : -1);
     return STATUS_DONE;
 }
 
@@ -274,7 +282,7 @@ TEST(test_work)
     char text[16];
     need_confinement();
     assert_int_equal(run(do_work, NULL, 0), STATUS_DONE);
-    assert_int_equal(told->count, 9);
+    assert_int_equal(told->count, 10);
     for (int i = 0; i < told->count; i++) {
         if (told->results[i] != 0) {
             fail_msg("work %d: %s", i, strerror(-told->results[i]));

@@ -21,17 +21,17 @@ static uint8_t *put(struct record_queue *queue, uint64_t time, uint32_t size)
 /* The time of the next one, 0: none is due. */
 static uint64_t take(struct record_queue *queue)
 {
-    const struct queued_record *first = record_queue_first(queue);
-    if (!first) {
+    struct queued_record record;
+    if (!record_queue_first(queue)) {
         return 0;
     }
-    struct queued_record record = *first;
-    record_queue_pop(queue);
+    record_queue_take(queue, &record);
     for (uint32_t i = 0; i < record.size; i++) {
         assert_int_equal(((const uint8_t *)record.bytes)[i], record.time & 0xff);
     }
     assert_int_equal(record.kind, 3);
     assert_int_equal(record.pid, 4);
+    record_queue_give_back(queue, &record);
     return record.time;
 }
 
@@ -81,11 +81,36 @@ TEST(what_has_no_time_comes_first)
     struct record_queue *queue = record_queue_new(1 << 20);
     put(queue, 30, 10);
     put(queue, 0, 10);
-    const struct queued_record *first = record_queue_first(queue);
-    assert_non_null(first);
-    assert_int_equal(first->time, 0);
-    record_queue_pop(queue);
+    struct queued_record record;
+    assert_non_null(record_queue_first(queue));
+    record_queue_take(queue, &record);
+    assert_int_equal(record.time, 0);
+    record_queue_give_back(queue, &record);
     assert_null(record_queue_first(queue));
+    record_queue_free(queue);
+}
+
+/* What was taken lives until it is given back, and the budget is for others meanwhile. */
+TEST(what_was_taken_stays)
+{
+    enum { COUNT = 3000, SIZE = 1000 };
+    static struct queued_record taken[COUNT];
+    struct record_queue *queue = record_queue_new(1 << 20);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        put(queue, i + 1, SIZE);
+        record_queue_round(queue);
+        record_queue_round(queue);
+        assert_non_null(record_queue_first(queue));
+        record_queue_take(queue, &taken[i]);
+        assert_false(record_queue_is_full(queue));
+    }
+    for (uint32_t i = COUNT; i-- > 0;) {
+        const uint8_t *bytes = taken[i].bytes;
+        assert_int_equal(taken[i].time, i + 1);
+        assert_int_equal(bytes[0], (i + 1) & 0xff);
+        assert_int_equal(bytes[SIZE - 1], (i + 1) & 0xff);
+        record_queue_give_back(queue, &taken[i]);
+    }
     record_queue_free(queue);
 }
 

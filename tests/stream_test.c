@@ -15,6 +15,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <malloc.h>
+#include <sched.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -64,6 +65,8 @@ static int text_record(struct sample_sink *base, const struct perf_record *recor
     if (record->type == PERF_RECORD_MMAP2) {
         say(sink, "map %s%s\n", strrchr((const char *)record->bytes + 72, '/') + 1,
             superseded ? " superseded" : "");
+    } else if (record->type >= PERF_USER_FIRST) {
+        say(sink, "own %" PRIu64 "\n", perf_record_u64(record, 8));
     }
     return 0;
 }
@@ -223,6 +226,58 @@ TEST(rounds_keep_the_order)
         assert_true(time >= last);
         last = time;
     }
+    free(file.records);
+}
+
+/* All that a run of it tells, by one processor, where nobody reads ahead, and by several. */
+static void assert_the_same_with_threads(void **state, const struct perf_file *file)
+{
+    static struct text_sink alone;
+    cpu_set_t all;
+    cpu_set_t one;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    CPU_ZERO(&one);
+    for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++) {
+        if (CPU_ISSET(i, &all)) {
+            CPU_SET(i, &one);
+        }
+    }
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    assert_int_equal(run(state, file), 0);
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+    memcpy(&alone, &text, sizeof alone);
+    assert_int_equal(run_with(scratch_path(state, "p.data"), false), 0);
+    assert_true(text.size > 0 && text.size + 200 < sizeof text.text);
+    assert_string_equal(text.text, alone.text);
+    assert_memory_equal(&text.counts, &alone.counts, sizeof text.counts);
+}
+
+TEST(who_reads_ahead_changes_nothing)
+{
+    struct perf_file file = recording_of_jvm(state);
+    uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1, CODE + 4};
+    uint64_t seed = random_seed();
+    uint64_t own[2] = {0};
+    for (uint64_t i = 0; i < 2400; i++) {
+        put_sample(&file, PID, 1000200 + i * 10 + random_below(&seed, 3000), chain, 3);
+        if (i % 50 == 0) {
+            own[0] = i;
+            perf_file_record(&file, PERF_USER_ID_INDEX, 0, own, sizeof own);
+            perf_file_record(&file, PERF_RECORD_SAMPLE, 0, own, 8);
+            put_mmap2(&file, PID, 1000200 + i * 10, CODE, 0x20000, "//anon");
+        }
+        if (i % 300 == 299 && i < 1500) {
+            put_round(&file);
+        }
+    }
+    assert_the_same_with_threads(state, &file);
+    budget = 600 * 1024; /* the oldest go early where no round ends */
+    assert_the_same_with_threads(state, &file);
+    assert_true(text.counts.late > 0);
+    budget = 0;
+    text.fail_at = 1000; /* with much of it read and not taken */
+    assert_int_equal(run_with(scratch_path(state, "p.data"), false), -EIO);
+    text.fail_at = 0;
     free(file.records);
 }
 
@@ -450,15 +505,15 @@ static struct perf_file recording_of_copies(void **state)
 static void put_copy(struct perf_file *file, uint64_t time, int frames, uint64_t size,
                      uint64_t valid)
 {
-    uint64_t payload[600] = {CODE + 6,
-                             PID | (uint64_t)PID << 32,
-                             time,
-                             0,
-                             PERF_SAMPLE_REGS_ABI_64,
-                             0,
-                             0x7ffd00001000,
-                             CODE + 6,
-                             size};
+    uint64_t payload[2600] = {CODE + 6,
+                              PID | (uint64_t)PID << 32,
+                              time,
+                              0,
+                              PERF_SAMPLE_REGS_ABI_64,
+                              0,
+                              0x7ffd00001000,
+                              CODE + 6,
+                              size};
     for (int i = 0; i < frames; i++) {
         payload[9 + i * 4 + 3] = CODE + 9;
     }
@@ -605,6 +660,18 @@ TEST(copies_wait_without_what_is_not_valid)
         assert_true(text.most_memory > before);
         assert_true(text.most_memory - before < (size_t)24 << 20);
     }
+    free(file.records);
+}
+
+/* Those that were left in the file are read ahead. */
+TEST(who_reads_copies_ahead_changes_nothing)
+{
+    struct perf_file file = recording_of_copies(state);
+    for (uint64_t i = 0; i < 300; i++) {
+        put_copy(&file, 1000200 + i, 2, 20480, 128 + i * 64);
+    }
+    assert_the_same_with_threads(state, &file);
+    assert_int_equal(text.samples, 300);
     free(file.records);
 }
 

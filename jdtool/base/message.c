@@ -17,9 +17,11 @@ static void print(const char *kind, const char *format, va_list args)
     fflush(stdout);  /* so that the two streams stay in order on a terminal */
     char text[4096]; /* paths and names in it may be from a hostile file */
     vsnprintf(text, sizeof text, format, args);
+    flockfile(stderr); /* a line is one thread's */
     fprintf(stderr, "%s: %s", program, kind);
     text_print(stderr, text);
     fputc('\n', stderr);
+    funlockfile(stderr);
 }
 
 void error_message(const char *format, ...)

@@ -2,10 +2,12 @@
 
 #include "jdtool/base/message.h"
 #include "jdtool/base/output_file.h"
+#include "jdtool/base/threads.h"
 #include "jdtool/profile/saved.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,12 +209,11 @@ static bool wants_gzip(const struct export_order *order)
     return order->format->gzip || (size > 3 && strcmp(path + size - 3, ".gz") == 0);
 }
 
-static int write_order(const struct export_sink *sink, const struct export_order *order)
+/* Whether there is something to write. 0, or -ENODATA after a message. */
+static int check_order(const struct export_sink *sink, const struct export_order *order)
 {
     const char *path = order->settings.path;
     const struct export_format *format = order->format;
-    struct profile profile;
-    struct packed_output *output;
     if (!format->of_none && sink->profile->total_count == 0 &&
         (!format->of_marks || sink->profile->mark_count == 0)) {
         bool is_shown = strcmp(path, "-") == 0;
@@ -222,6 +223,15 @@ static int write_order(const struct export_sink *sink, const struct export_order
         return -ENODATA;
     }
     profile_tell_losses(sink->profile, path);
+    return 0;
+}
+
+static int write_order(const struct export_sink *sink, const struct export_order *order)
+{
+    const char *path = order->settings.path;
+    const struct export_format *format = order->format;
+    struct profile profile;
+    struct packed_output *output;
     int err = profile_view(sink->profile, format->keeps_times || format->adds_up,
                            wants_identities(order) || format->adds_up, false, &profile);
     if (err) {
@@ -244,17 +254,65 @@ static int write_order(const struct export_sink *sink, const struct export_order
     return err;
 }
 
+/* Results that are written from one profile, which nothing changes any more, by several threads. */
+struct writing {
+    const struct export_sink *sink;
+    uint32_t count;   /* of the orders: those that are to be written */
+    atomic_uint next; /* that nobody has begun */
+    atomic_int err;   /* of one that failed */
+};
+
+/* After one that failed no more is begun. */
+static void *write_next(void *context)
+{
+    struct writing *writing = context;
+    uint32_t i;
+    while (atomic_load(&writing->err) == 0 &&
+           (i = atomic_fetch_add(&writing->next, 1)) < writing->count) {
+        const struct export_order *order = &writing->sink->orders[i];
+        int err = order->format ? write_order(writing->sink, order) : 0;
+        if (err) {
+            atomic_store(&writing->err, err);
+        }
+    }
+    return NULL;
+}
+
+/* So many at the same time at most: each needs memory of its own. */
+#define WRITERS_MAX 4
+
+static int write_all(const struct export_sink *sink, uint32_t count)
+{
+    struct writing writing = {.sink = sink, .count = count};
+    pthread_t threads[WRITERS_MAX];
+    int processors = count > 1 ? threads_at_once() : 1;
+    uint32_t most = processors < WRITERS_MAX ? (uint32_t)processors : WRITERS_MAX;
+    uint32_t started = 0;
+    while (started + 1 < most && started + 1 < count &&
+           threads_start(&threads[started], write_next, &writing)) {
+        started++;
+    }
+    (void)write_next(&writing);
+    for (uint32_t i = 0; i < started; i++) {
+        (void)pthread_join(threads[i], NULL);
+    }
+    return atomic_load(&writing.err);
+}
+
 static int end(struct sample_sink *base)
 {
     struct export_sink *sink = (struct export_sink *)base;
     int err = sink->saved ? saved_close(sink->saved) : 0;
+    uint32_t count = 0;
     sink->saved = NULL;
     profile_close(sink->profile);
-    for (uint32_t i = 0; !err && i < sink->count; i++) {
-        err = sink->orders[i].format ? write_order(sink, &sink->orders[i]) : 0;
+    while (!err && count < sink->count) {
+        err = sink->orders[count].format ? check_order(sink, &sink->orders[count]) : 0;
+        count += !err;
     }
+    int unwritten = write_all(sink, count);
     release(base);
-    return err;
+    return unwritten ? unwritten : err;
 }
 
 /* Said before the samples are read that would fill it. */

@@ -265,6 +265,11 @@ bool perf_data_is_live(const struct perf_data *data)
     return !perf_input_is_file(data->input);
 }
 
+bool perf_data_is_described(const struct perf_data *data)
+{
+    return !data->in_pipe_format;
+}
+
 /* ---- Features ---- */
 
 /* Of the build-ids of all files of a machine; others have a few KB. */

@@ -128,8 +128,8 @@ struct perf_event {
     struct perf_event_attr attr; /* what the file is too old for is zero */
     const uint64_t *ids;
     uint32_t id_count;
-    uint32_t parts; /* how many the recording has it as */
-    char *name;     /* NULL: not known yet, see perf_data_event_name */
+    uint32_t parts;       /* how many the recording has it as */
+    _Atomic(char *) name; /* NULL: not known yet, see perf_data_event_name */
 };
 
 /* What sample_id_all puts behind every record of the kernel. */
@@ -172,6 +172,10 @@ const char *perf_data_path(const struct perf_data *data);
 
 /* Whether it comes from a pipe, whose writer may still be at work; not from a file. */
 bool perf_data_is_live(const struct perf_data *data);
+
+/* Whether it was described when it was opened: while it is read, no more of it changes than an
+ * event that gets a name. What a pipe kept in a file is described by its records. */
+bool perf_data_is_described(const struct perf_data *data);
 
 /*
  * Of large samples of a file, from now on, the copy of the stack is not read with the rest: most of

@@ -5,6 +5,7 @@
 #include "jdtool/base/array.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,12 +151,15 @@ int perf_events_finish(struct perf_data *data)
 
 /* ---- Names ---- */
 
-/* The first name stays: whoever asked for it has it still. A pipe tells of the same name twice. */
+/* The first name stays: whoever asked for it has it still, and who reads the records may find one
+ * meanwhile. A pipe tells of the same name twice. */
 static void set_name(struct perf_data *data, uint32_t event, const uint8_t *text, size_t size)
 {
     size = strnlen((const char *)text, size);
-    if (size && !data->events[event].name) {
-        data->events[event].name = strndup((const char *)text, size);
+    char *copy = size ? strndup((const char *)text, size) : NULL;
+    char *none = NULL;
+    if (!atomic_compare_exchange_strong(&data->events[event].name, &none, copy)) {
+        free(copy);
     }
 }
 

@@ -19,31 +19,26 @@ struct block {
     struct block *next; /* among those that are free */
     size_t room;
     size_t used;
-    uint32_t records; /* that are not gone */
+    uint32_t waiting; /* of its records */
+    uint32_t records; /* that wait, or were taken and not given back */
     bool open;        /* new ones go here */
     _Alignas(16) char bytes[];
 };
 
-struct entry {
-    struct queued_record record; /* the first member */
-    struct block *block;
-};
-
 struct record_queue {
     size_t budget;
-    struct entry *heap;
+    struct queued_record *heap;
     uint32_t count;
     uint32_t room;
-    struct entry popped; /* block NULL: none */
     struct block *block; /* for the next record; NULL: none yet */
     struct block *free_blocks;
     uint32_t free_count;
-    size_t held;     /* bytes of all blocks that are in use */
+    size_t held;     /* bytes of all blocks in which something waits */
     uint64_t next;   /* order */
     uint64_t newest; /* time */
     uint64_t round;  /* the newest when the last round ended */
     uint64_t limit;  /* what is not newer is due */
-    uint64_t let_go; /* the newest that was popped */
+    uint64_t let_go; /* the newest that was taken */
     uint64_t late;
 };
 
@@ -58,18 +53,37 @@ struct record_queue *record_queue_new(size_t budget)
 
 /* ---- Blocks ---- */
 
+/* Whatever was taken counts no more for the budget, however long its taker needs it: so what is let
+ * go early does not depend on that. */
+static void settle(struct record_queue *queue, struct block *block)
+{
+    if (block->waiting == 0 && !block->open) {
+        queue->held -= block->room;
+    }
+}
+
 static void give_back(struct record_queue *queue, struct block *block)
 {
     if (block->records || block->open) {
         return;
     }
-    queue->held -= block->room;
     if (block->room == BLOCK_SIZE && queue->free_count < FREE_MAX) {
         block->next = queue->free_blocks;
         queue->free_blocks = block;
         queue->free_count++;
     } else {
         free(block);
+    }
+}
+
+/* No more goes into the one that is open. */
+static void close_block(struct record_queue *queue)
+{
+    struct block *block = queue->block;
+    if (block) {
+        block->open = false;
+        settle(queue, block);
+        give_back(queue, block);
     }
 }
 
@@ -88,25 +102,21 @@ static struct block *open_block(struct record_queue *queue, size_t size)
     }
     *block = (struct block){.room = room, .open = true};
     queue->held += room;
-    if (queue->block) {
-        queue->block->open = false;
-        give_back(queue, queue->block);
-    }
+    close_block(queue);
     queue->block = block;
     return block;
 }
 
 /* ---- The heap ---- */
 
-static bool is_older(const struct entry *a, const struct entry *b)
+static bool is_older(const struct queued_record *a, const struct queued_record *b)
 {
-    return a->record.time < b->record.time ||
-           (a->record.time == b->record.time && a->record.order < b->record.order);
+    return a->time < b->time || (a->time == b->time && a->order < b->order);
 }
 
 static void sift_up(struct record_queue *queue, uint32_t at)
 {
-    struct entry moved = queue->heap[at];
+    struct queued_record moved = queue->heap[at];
     while (at > 0 && is_older(&moved, &queue->heap[(at - 1) / 2])) {
         queue->heap[at] = queue->heap[(at - 1) / 2];
         at = (at - 1) / 2;
@@ -116,7 +126,7 @@ static void sift_up(struct record_queue *queue, uint32_t at)
 
 static void sift_down(struct record_queue *queue)
 {
-    struct entry moved = queue->heap[0];
+    struct queued_record moved = queue->heap[0];
     uint32_t at = 0;
     for (;;) {
         uint32_t child = at * 2 + 1;
@@ -152,11 +162,13 @@ void *record_queue_put(struct record_queue *queue, const struct queued_record *r
     }
     char *bytes = block->bytes + block->used;
     block->used += taken;
+    block->waiting++;
     block->records++;
-    struct entry *entry = &queue->heap[queue->count];
-    *entry = (struct entry){.record = *record, .block = block};
-    entry->record.order = queue->next++;
-    entry->record.bytes = bytes;
+    struct queued_record *queued = &queue->heap[queue->count];
+    *queued = *record;
+    queued->order = queue->next++;
+    queued->bytes = bytes;
+    queued->block = block;
     sift_up(queue, queue->count++);
     if (record->time > queue->newest) {
         queue->newest = record->time;
@@ -186,31 +198,30 @@ const struct queued_record *record_queue_first(struct record_queue *queue)
     if (queue->count == 0) {
         return NULL;
     }
-    const struct queued_record *first = &queue->heap[0].record;
+    const struct queued_record *first = &queue->heap[0];
     return first->time <= queue->limit || record_queue_is_full(queue) ? first : NULL;
 }
 
-static void drop_popped(struct record_queue *queue)
+void record_queue_take(struct record_queue *queue, struct queued_record *taken)
 {
-    struct block *block = queue->popped.block;
-    if (block) {
-        queue->popped.block = NULL;
-        block->records--;
-        give_back(queue, block);
-    }
-}
-
-void record_queue_pop(struct record_queue *queue)
-{
-    drop_popped(queue);
-    queue->popped = queue->heap[0];
-    if (queue->popped.record.time > queue->let_go) {
-        queue->let_go = queue->popped.record.time;
+    *taken = queue->heap[0];
+    if (taken->time > queue->let_go) {
+        queue->let_go = taken->time;
     }
     queue->heap[0] = queue->heap[--queue->count];
     if (queue->count > 1) {
         sift_down(queue);
     }
+    struct block *block = taken->block;
+    block->waiting--;
+    settle(queue, block);
+}
+
+void record_queue_give_back(struct record_queue *queue, const struct queued_record *taken)
+{
+    struct block *block = taken->block;
+    block->records--;
+    give_back(queue, block);
 }
 
 uint64_t record_queue_late(const struct record_queue *queue)
@@ -223,15 +234,12 @@ void record_queue_free(struct record_queue *queue)
     if (!queue) {
         return;
     }
-    drop_popped(queue);
-    for (uint32_t i = 0; i < queue->count; i++) {
-        queue->heap[i].block->records--;
-        give_back(queue, queue->heap[i].block);
+    while (queue->count) {
+        struct queued_record taken;
+        record_queue_take(queue, &taken);
+        record_queue_give_back(queue, &taken);
     }
-    if (queue->block) {
-        queue->block->open = false;
-        give_back(queue, queue->block);
-    }
+    close_block(queue);
     while (queue->free_blocks) {
         struct block *next = queue->free_blocks->next;
         free(queue->free_blocks);

@@ -24,6 +24,7 @@ struct queued_record {
     uint64_t order;   /* in which it was put in */
     uint64_t arrival; /* when, on whatever clock */
     void *bytes;
+    void *block; /* the queue's: where the bytes lie */
     uint32_t size;
     uint32_t kind;
     uint32_t pid;
@@ -47,13 +48,15 @@ void record_queue_finish(struct record_queue *queue);
  * that is due. */
 const struct queued_record *record_queue_first(struct record_queue *queue);
 
-/* Takes the first one out; its bytes live until the next call of record_queue_pop. */
-void record_queue_pop(struct record_queue *queue);
+/* Takes the first one out. Its bytes live until it is given back, which all are before the queue is
+ * freed. */
+void record_queue_take(struct record_queue *queue, struct queued_record *taken);
+void record_queue_give_back(struct record_queue *queue, const struct queued_record *taken);
 
 /* Whether more waits than the budget allows; the first record is then due, whatever comes later. */
 bool record_queue_is_full(const struct record_queue *queue);
 
-/* How many records came that are older than one that had been let go. */
+/* How many records came that are older than one that had been taken. */
 uint64_t record_queue_late(const struct record_queue *queue);
 
 #endif

@@ -1,7 +1,6 @@
 /*
- * The way of a record: read (perf_data_next), put in order (record_queue), waited for, resolved,
- * given to the sinks (stream_deliver.c). It is read once and decoded once: what waits is kept
- * decoded.
+ * The way of a record: read and put in order (reader.c), waited for, resolved, given to the sinks
+ * (stream_deliver.c). It is read once and decoded once: what waits is kept decoded.
  */
 #include "jdtool/base/bytes.h"
 #include "jdtool/base/clock.h"
@@ -69,8 +68,7 @@ int stream_no_memory(const struct stream *stream)
 /* Until when a record has to wait for its JVM; 0: it has not. */
 static uint64_t waits_until(const struct stream *stream, const struct queued_record *queued)
 {
-    if (!stream->live || queued->kind == QUEUED_RECORD ||
-        !resolver_may_grow(stream->resolver, queued->pid)) {
+    if (queued->kind == QUEUED_RECORD || !resolver_may_grow(stream->resolver, queued->pid)) {
         return 0;
     }
     return queued->arrival + TELLS_WITHIN;
@@ -84,7 +82,7 @@ static void sleep_until(uint64_t moment)
     }
 }
 
-/* Gives away what is due. at_end: all of it, as soon as it may go. */
+/* Gives away what is due of a pipe. at_end: all of it, as soon as it may go. */
 static int release(struct stream *stream, bool at_end)
 {
     const struct queued_record *first;
@@ -113,27 +111,16 @@ static int release(struct stream *stream, bool at_end)
             break;
         }
         if (!err) {
-            struct queued_record queued = *first;
-            record_queue_pop(stream->queue);
+            struct queued_record queued;
+            record_queue_take(stream->queue, &queued);
             err = stream_deliver(stream, &queued);
+            record_queue_give_back(stream->queue, &queued);
         }
     }
     return err;
 }
 
 /* ---- From the recording ---- */
-
-static int queue_record(struct stream *stream, uint64_t time, const struct perf_record *record)
-{
-    const struct queued_record queued = {
-        .time = time, .kind = QUEUED_RECORD, .size = (uint32_t)perf_record_kept_size(record)};
-    void *kept = record_queue_put(stream->queue, &queued);
-    if (!kept) {
-        return stream_no_memory(stream);
-    }
-    (void)perf_record_keep(record, kept);
-    return 0;
-}
 
 static void count_losses(struct stream *stream, const struct perf_record *record)
 {
@@ -151,108 +138,103 @@ static void count_losses(struct stream *stream, const struct perf_record *record
     }
 }
 
-static int take_sample(struct stream *stream, const struct perf_record *record)
-{
-    struct perf_sample sample;
-    if (perf_sample_decode(stream->data, record, &sample)) {
-        stream->facts.recording.counts.malformed++; /* perf, too, makes nothing of one */
-        return 0;
-    }
-    stream->arrived = stream->live ? clock_ns(CLOCK_MONOTONIC) : 0;
-    bool cut = resolver_unwinds(stream->resolver); /* or perf is to have the copy, as it is */
-    const struct queued_record queued = {.time = sample.time,
-                                         .arrival = stream->arrived,
-                                         .size = (uint32_t)perf_sample_kept_size(&sample, cut),
-                                         .kind = QUEUED_SAMPLE,
-                                         .pid = sample.pid};
-    void *kept = record_queue_put(stream->queue, &queued);
-    if (!kept) {
-        return stream_no_memory(stream);
-    }
-    (void)perf_sample_keep(&sample, cut, kept);
-    if (stream->live) {
-        stream_work_on(stream, sample.pid);
-        resolver_prepare(stream->resolver, &sample);
-    }
-    return 0;
-}
-
-/* Records of perf's own have no time; those of the kernel may have none. */
+/* Before it has waited for its turn. */
 static int take_record(struct stream *stream, const struct perf_record *record)
 {
-    if (record->type == PERF_USER_FINISHED_ROUND) {
-        record_queue_round(stream->queue);
-        return 0;
-    }
-    if (record->type >= PERF_USER_FIRST) {
-        return stream_deliver_record(stream, record);
-    }
     count_losses(stream, record);
     stream_work_on_record(stream, record);
-    int err = resolver_notice(stream->resolver, record);
-    if (err) {
-        return err;
-    }
-    uint64_t time = record->id.time;
-    return queue_record(stream, time == UINT64_MAX ? 0 : time, record);
+    return resolver_notice(stream->resolver, record);
 }
 
-static int take(struct stream *stream, const struct perf_record *record)
+static void take_sample(struct stream *stream, const struct read_item *item)
 {
-    stream->facts.recording.counts.records++;
-    return perf_record_has_sample(record) ? take_sample(stream, record)
-                                          : take_record(stream, record);
+    if (stream->live) {
+        stream->arrived = item->arrival;
+        stream_work_on(stream, item->sample->pid);
+        resolver_prepare(stream->resolver, item->sample);
+    }
 }
 
-/* What is due goes, and who wanted to be called is. */
+static int take(struct stream *stream, const struct read_item *item)
+{
+    switch (item->kind) {
+    case READ_OWN:
+        return stream_deliver_record(stream, item->record);
+    case READ_RECORD:
+        return take_record(stream, item->record);
+    case READ_SAMPLE:
+        take_sample(stream, item);
+        return 0;
+    case READ_DUE:
+        return stream_deliver(stream, &item->due);
+    default:
+        return 0;
+    }
+}
+
+/* What is due of a pipe goes, and who wanted to be called is. */
 static int take_turn(struct stream *stream)
 {
     int err = release(stream, false);
     if (!err) {
         stream_work_on(stream, 0);
     }
-    if (stream->live) {
-        resolver_let_go(stream->resolver, stream->time, stream->reads_codes);
-    }
-    if (stream->live && clock_ns(CLOCK_MONOTONIC) >= stream->next_rest) {
-        stream->next_rest = clock_ns(CLOCK_MONOTONIC) + REST_EVERY;
+    resolver_let_go(stream->resolver, stream->time, stream->reads_codes);
+    uint64_t now = clock_ns(CLOCK_MONOTONIC);
+    if (now >= stream->next_rest) {
+        stream->next_rest = now + REST_EVERY;
         resolver_rest(stream->resolver);
     }
-    if (!err && stream->live && stream->options->turn &&
-        clock_ns(CLOCK_MONOTONIC) >= stream->next_turn) {
-        stream->next_turn = clock_ns(CLOCK_MONOTONIC) + (uint64_t)WAKE_EVERY * 1000 * 1000;
+    if (!err && stream->options->turn && now >= stream->next_turn) {
+        stream->next_turn = now + (uint64_t)WAKE_EVERY * 1000 * 1000;
         err = recording_describe(&stream->facts, stream->data) ? stream_no_memory(stream) : 0;
         err = err ? err : stream->options->turn(stream->options->context);
     }
     return err;
 }
 
-static int read_all(struct stream *stream)
+static int read_pipe(struct stream *stream)
 {
-    struct perf_record record;
     int wait = stream->options->turn ? WAKE_EVERY : WAKE_EVERY_MOST;
-    int err = 0;
-    for (;;) {
-        if (stream->live && !perf_data_wait(stream->data, wait)) {
-            err = take_turn(stream);
-            if (err) {
-                return err;
-            }
-            continue;
+    struct read_item item = {.kind = READ_NOTHING};
+    int more = 1;
+    while (more > 0) {
+        bool is_due = !perf_data_wait(stream->data, wait);
+        int err = 0;
+        if (!is_due) {
+            more = reader_next(stream->reader, &item);
+            err = more > 0 ? take(stream, &item) : 0;
+            is_due = more > 0 && (item.kind == READ_ROUND || record_queue_is_full(stream->queue));
         }
-        int more = perf_data_next(stream->data, &record);
-        if (more <= 0) {
-            return more;
-        }
-        bool is_round = record.type == PERF_USER_FINISHED_ROUND;
-        err = take(stream, &record);
-        if (!err && (is_round || record_queue_is_full(stream->queue))) {
+        if (!err && is_due) {
             err = take_turn(stream);
         }
+        more = err ? err : more;
+    }
+    return more;
+}
+
+static int read_file(struct stream *stream)
+{
+    struct read_item item;
+    int more;
+    while ((more = reader_next(stream->reader, &item)) > 0) {
+        int err = take(stream, &item);
         if (err) {
             return err;
         }
     }
+    return more;
+}
+
+static int read_all(struct stream *stream)
+{
+    struct recording_counts *counts = &stream->facts.recording.counts;
+    int err = stream->live ? read_pipe(stream) : read_file(stream);
+    if (!err) {
+        reader_count(stream->reader, &counts->records, &counts->malformed);
+    }
+    return err;
 }
 
 /* ---- All of it ---- */
@@ -271,12 +253,12 @@ static int begin(struct stream *stream)
 
 static int finish(struct stream *stream)
 {
-    record_queue_finish(stream->queue);
     int err = 0;
     if (stream->live) { /* nobody waits for a JVM that has ended since, and told all */
+        record_queue_finish(stream->queue);
         err = resolver_update(stream->resolver, false);
+        err = err ? err : release(stream, true);
     }
-    err = err ? err : release(stream, true);
     err = err ? err : stream_deliver_rest(stream);
     if (!err) {
         err = resolver_update(stream->resolver, true);
@@ -320,7 +302,10 @@ static int open_stream(struct stream *stream)
     stream->virtual_waits = held_new(VIRTUAL_WAITS_BUDGET);
     stream->late_chains = held_new(LATE_CHAINS_BUDGET);
     stream->marks = marks_new();
-    if (!stream->queue || !stream->waits || !stream->virtual_waits || !stream->late_chains ||
+    stream->reader =
+        stream->queue ? reader_new(stream->data, stream->queue, resolver_unwinds(stream->resolver))
+                      : NULL;
+    if (!stream->reader || !stream->waits || !stream->virtual_waits || !stream->late_chains ||
         !stream->marks || recording_describe(&stream->facts, stream->data)) {
         return stream_no_memory(stream);
     }
@@ -378,6 +363,7 @@ int stream_run(const struct stream_options *options, struct sample_sink *const *
         resolver_settle(stream.resolver); /* sinks need memory to end */
     }
     err = end_sinks(&stream, err);
+    reader_free(stream.reader);
     record_queue_free(stream.queue);
     held_free(stream.waits);
     held_free(stream.virtual_waits);

@@ -11,7 +11,7 @@
 #include "jdtool/events/marks.h"
 #include "jdtool/perf/held.h"
 #include "jdtool/perf/perf_data.h"
-#include "jdtool/perf/record_queue.h"
+#include "jdtool/pipeline/reader.h"
 #include "jdtool/resolve/resolver.h"
 #include "jdtool/resolve/sample_sink.h"
 
@@ -42,12 +42,6 @@ enum event_kind recording_kind(const struct recording_facts *facts,
 
 /* ---- The stream ---- */
 
-/* What waits is decoded, and kept as such: a struct perf_record, or a struct perf_sample. */
-enum queued_kind {
-    QUEUED_RECORD,
-    QUEUED_SAMPLE,
-};
-
 struct stream {
     const struct stream_options *options;
     struct sample_sink *const *sinks;
@@ -56,6 +50,7 @@ struct stream {
     struct perf_data *data;
     struct resolver *resolver;
     struct record_queue *queue;
+    struct reader *reader;
     struct held *waits; /* samples of threads, until they are back */
     struct held *virtual_waits;
     struct held *late_chains;  /* and until their user part is there */

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,6 +133,7 @@ struct source_texts {
     struct zip_file *archives[ARCHIVES_MAX];
     char *homes[ARCHIVES_MAX]; /* of the JDKs, those without an archive included */
     uint32_t count;
+    pthread_mutex_t lock; /* several results are written at the same time */
 };
 
 static int add_archive(struct source_texts *texts, const char *path)
@@ -169,6 +171,9 @@ static int add_archives(struct source_texts *texts, const char *path)
 int source_texts_open(const char *path, struct source_texts **out)
 {
     struct source_texts *texts = calloc(1, sizeof *texts);
+    if (texts) {
+        (void)pthread_mutex_init(&texts->lock, NULL);
+    }
     int err = texts ? source_path_open(path, &texts->path) : -ENOMEM;
     if (!err && path) {
         err = add_archives(texts, path);
@@ -194,11 +199,12 @@ void source_texts_close(struct source_texts *texts)
         free(texts->homes[i]);
     }
     source_path_close(texts->path);
+    (void)pthread_mutex_destroy(&texts->lock);
     free(texts);
 }
 
 /* HOME/lib/server/libjvm.so, or HOME/jre/lib/amd64/server/libjvm.so in JDK 8. */
-int source_texts_add_jdk(struct source_texts *texts, const struct module *module)
+static int add_jdk(struct source_texts *texts, const struct module *module)
 {
     static const char *const tails[] = {"/lib/server/libjvm.so", "/jre/lib/amd64/server/libjvm.so",
                                         "/jre/lib/aarch64/server/libjvm.so"};
@@ -338,7 +344,7 @@ static int read_elsewhere(struct source_texts *texts, const char *file, char **t
     return err;
 }
 
-int source_texts_read(struct source_texts *texts, const char *file, char **text, size_t *size)
+static int read_text(struct source_texts *texts, const char *file, char **text, size_t *size)
 {
     *text = NULL;
     if (!is_below(file)) {
@@ -358,4 +364,20 @@ int source_texts_read(struct source_texts *texts, const char *file, char **text,
         }
     }
     return *text || !may_lie_elsewhere(file) ? 0 : read_elsewhere(texts, file, text, size);
+}
+
+int source_texts_add_jdk(struct source_texts *texts, const struct module *module)
+{
+    pthread_mutex_lock(&texts->lock);
+    int err = add_jdk(texts, module);
+    pthread_mutex_unlock(&texts->lock);
+    return err;
+}
+
+int source_texts_read(struct source_texts *texts, const char *file, char **text, size_t *size)
+{
+    pthread_mutex_lock(&texts->lock);
+    int err = read_text(texts, file, text, size);
+    pthread_mutex_unlock(&texts->lock);
+    return err;
 }

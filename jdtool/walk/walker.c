@@ -7,6 +7,7 @@
 #include "jdtool/base/message.h"
 #include "jdtool/base/others_file.h"
 #include "jdtool/base/processes.h"
+#include "jdtool/base/threads.h"
 #include "jdtool/confined/confined.h"
 #include "jdtool/walk/code_feed.h"
 #include "jdtool/walk/layout.h"
@@ -17,7 +18,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -877,7 +877,7 @@ bool walker_begins(struct walker *walker, uint64_t copied)
         return false;
     }
     walker->has_begun = true;
-    walker->has_thread = pthread_create(&walker->thread, NULL, serve, walker) == 0;
+    walker->has_thread = threads_start(&walker->thread, serve, walker);
     return walker->has_thread;
 }
 
