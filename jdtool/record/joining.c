@@ -28,12 +28,12 @@ static int use_running_session(struct joining *joining, const struct session_sta
 }
 
 /* 0, or -EAGAIN: the session that was found is just being ended by its last user, or that which was
- * not there has begun meanwhile. */
+ * not there has begun meanwhile, or has no dump where the JVM was not `asked`. */
 static int join_or_start(struct joining *joining, struct session_status *status,
-                         const struct joining_options *options)
+                         const struct joining_options *options, bool asked)
 {
     struct live_session *session = &joining->session;
-    int err = session_status(session, status);
+    int err = asked ? session_status(session, status) : 0;
     if (err) {
         return err;
     }
@@ -64,11 +64,13 @@ int joining_start(struct joining *joining, const struct target *target, struct w
     /* One that has the agent is asked for its state next, which tells as much. */
     int err = target_agent(target, dump) ? 0 : ask_whether_it_answers(target, waiting);
     for (int tries = 0; !err && tries < 20; tries++) {
-        err = join_or_start(joining, status, options);
+        /* A JVM that maps no dump has no session as a rule, and need not be asked. */
+        bool asked = tries > 0 || target_dump(target, dump);
+        err = join_or_start(joining, status, options, asked);
         if (err != -EAGAIN || tries == 19) {
             break;
         }
-        err = wait_ms(waiting, 250);
+        err = wait_ms(waiting, asked ? 250 : 0);
     }
     free(status);
     if (err) {
