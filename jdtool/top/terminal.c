@@ -21,6 +21,10 @@ const char *terminal_open(void)
     if (!newterm(NULL, stdout, keyboard)) {
         return "the terminal's kind is not known (TERM)";
     }
+    if (!tigetstr("cup")) { /* curses would show an empty screen */
+        terminal_close();
+        return "the terminal cannot place its cursor (TERM=dumb?)";
+    }
     raw();
     noecho();
     nonl();

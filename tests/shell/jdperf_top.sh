@@ -171,6 +171,9 @@ is_over 0 "a top of several"
 note "not in a terminal"
 run 1 "$JDPERF" top "$jvm"
 says 'it needs a terminal'
+# Where curses cannot place its cursor it would show an empty screen.
+TERM=dumb run 1 timeout 60 script -qec "$JDPERF top $jvm" /dev/null </dev/null
+says 'cannot place its cursor'
 nothing_is_left || fail "something is left"
 run 1 "$JDPERF" top --match 'no such JVM'
 says "no JVM's name contains"
