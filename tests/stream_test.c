@@ -104,6 +104,10 @@ static int text_sample(struct sample_sink *base, const struct resolved_sample *s
             say(sink, "!%u", frame->unnamed);
         }
     }
+    const struct perf_sample *recorded = sample->recorded;
+    if (recorded->stack && recorded->tail.size == 8) { /* what is behind the copy */
+        assert_memory_equal(recorded->tail.at, &recorded->time, 8);
+    }
     say(sink, "\n");
     return 0;
 }
@@ -518,7 +522,8 @@ static void put_copy(struct perf_file *file, uint64_t time, int frames, uint64_t
         payload[9 + i * 4 + 3] = CODE + 9;
     }
     payload[9 + size / 8] = valid;
-    perf_file_record(file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, payload, 80 + size);
+    payload[10 + size / 8] = time; /* as of a field that we do not know */
+    perf_file_record(file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, payload, 88 + size);
 }
 
 TEST(a_stack_copy_says_how_it_ended)
@@ -668,7 +673,7 @@ TEST(who_reads_copies_ahead_changes_nothing)
 {
     struct perf_file file = recording_of_copies(state);
     for (uint64_t i = 0; i < 300; i++) {
-        put_copy(&file, 1000200 + i, 2, 20480, 128 + i * 64);
+        put_copy(&file, 1000200 + i, 2, 20480, 128 + i * 64 + i % 2 * 8);
     }
     assert_the_same_with_threads(state, &file);
     assert_int_equal(text.samples, 300);

@@ -179,9 +179,7 @@ static int complete(const struct reader *reader, struct batch *batch, struct rea
         const struct perf_sample *sample = item->due.bytes;
         if (sample->stack_at) {
             err = perf_sample_complete(reader->data, sample, to);
-            size = err ? 0
-                       : (size_t)(((struct perf_sample *)(void *)to)->stack +
-                                  sample->stack_dyn_size - to);
+            size = perf_sample_kept_size((const struct perf_sample *)(void *)to, true);
             item->due.bytes = to;
         }
     }
