@@ -30,7 +30,7 @@ says() {
     grep -qE -e "$1" "$scratch/said" || fail "'$1' is not in it: $(head -n 30 "$scratch/said")"
 }
 
-record one 3
+record one 2
 record two 1
 inject one
 inject two
