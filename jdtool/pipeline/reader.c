@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* So much goes from one thread to the other at once: little enough to stay in the processor's
- * caches, and enough that waking the other one costs nothing. */
-#define BATCH_ITEMS 256
-#define BATCH_BYTES ((size_t)512 * 1024)
-#define BATCHES     4
+/* So much goes from one thread to the other at once, and half of the ring is read at once: each
+ * time that one sleeps and is woken costs as much as some samples. */
+#define BATCH_ITEMS 512
+#define BATCH_BYTES ((size_t)256 * 1024)
+#define BATCHES     8
 
 _Static_assert(BATCH_BYTES > PERF_SAMPLE_WHOLE_MAX, "a batch has room for one");
 
@@ -245,7 +245,9 @@ static void take_batch(struct reader *reader)
     pthread_mutex_lock(&reader->lock);
     if (reader->batch) {
         reader->emptied++;
-        pthread_cond_signal(&reader->changed);
+        if (reader->filled - reader->emptied <= BATCHES / 2) { /* it is woken for several at once */
+            pthread_cond_signal(&reader->changed);
+        }
     }
     while (reader->filled == reader->emptied) {
         pthread_cond_wait(&reader->changed, &reader->lock);
