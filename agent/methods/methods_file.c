@@ -197,6 +197,7 @@ static void write_record(struct builder *builder, enum methods_record_id id)
     struct methods_file *table = builder->table;
     struct buffer *record = &builder->record;
     if (record->failed) {
+        message(MESSAGE_DEBUG, "no memory for the methods of a class");
         return;
     }
     record_log_make_room(table->log, builder->patient); /* without the lock */

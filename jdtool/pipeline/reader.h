@@ -59,7 +59,7 @@ void reader_free(struct reader *reader); /* NULL is fine */
 int reader_next(struct reader *reader, struct read_item *item);
 
 /* How many records it has read, and how many of their samples were malformed. Of a file only when
- * its end was reached. */
+ * its end has been reached. */
 void reader_count(const struct reader *reader, uint64_t *records, uint64_t *malformed);
 
 #endif

@@ -172,9 +172,16 @@ static int take(struct stream *stream, const struct read_item *item)
     }
 }
 
+static void count_read(struct stream *stream)
+{
+    struct recording_counts *counts = &stream->facts.recording.counts;
+    reader_count(stream->reader, &counts->records, &counts->malformed);
+}
+
 /* What is due of a pipe goes, and who wanted to be called is. */
 static int take_turn(struct stream *stream)
 {
+    count_read(stream);
     int err = release(stream, false);
     if (!err) {
         stream_work_on(stream, 0);
@@ -229,10 +236,9 @@ static int read_file(struct stream *stream)
 
 static int read_all(struct stream *stream)
 {
-    struct recording_counts *counts = &stream->facts.recording.counts;
     int err = stream->live ? read_pipe(stream) : read_file(stream);
     if (!err) {
-        reader_count(stream->reader, &counts->records, &counts->malformed);
+        count_read(stream);
     }
     return err;
 }
