@@ -207,7 +207,7 @@ bool hotspot_versions_before(struct hotspot *hotspot, const uint64_t *klasses, s
                              uint64_t *versions)
 {
     static const enum field needed[] = {KLASS_NAME, KLASS_BREAKPOINTS, FIELD_COUNT};
-    struct memory_piece pieces[HOTSPOT_CLASSES_MAX];
+    struct memory_piece pieces[HOTSPOT_CLASSES_MAX] = {{0}}; /* gcc: a count of 0? */
     if (!hotspot_knows_methods(hotspot) || !hotspot_has_fields(hotspot, needed) ||
         count > HOTSPOT_CLASSES_MAX) {
         return false;
