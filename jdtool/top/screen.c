@@ -302,7 +302,7 @@ static int make_detail(struct screen *screen)
     if (!err && !pager->is_placed) {
         hottest = screen->detail == ASSEMBLY ? hottest_line(pager->text, pager->size) : hottest;
         pager->top = hottest > CONTEXT ? hottest - CONTEXT : 0;
-        pager->is_placed = true;
+        pager->is_placed = screen->detail == STACKS || hottest > 0; /* or when something is hot */
     }
     return err;
 }
@@ -674,6 +674,7 @@ static bool scroll_by(struct screen *screen, int key)
                                     : 0;
     if (by && screen->detail) {
         screen->pager.top = moved(screen->pager.top, by, line_count(&screen->pager));
+        screen->pager.is_placed = true;
     } else if (by) {
         screen->chosen = moved(screen->chosen, by, screen->table.count);
         const struct top_row *row = chosen_row(screen);
