@@ -1,5 +1,6 @@
 /* What recording needs of a JVM that runs. Not to attach is an answer here. */
 #include "jdtool/base/descriptor.h"
+#include "jdtool/base/text.h"
 #include "jdtool/confined/confined.h"
 #include "jdtool/doctor/doctor.h"
 #include "jdtool/live/ask.h"
@@ -16,7 +17,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 struct jvm {
@@ -64,6 +64,17 @@ static char *line_of(char *words, bool last)
     return line + strspn(line, " ");
 }
 
+/* What was said is a fault, the remedy behind a colon: so target_find and staging_plan tell it. */
+static void tell_words(struct doctor *doctor, struct jvm *jvm)
+{
+    char *words = line_of(jvm->words, false);
+    char *remedy = strstr(words, ": ");
+    if (remedy) {
+        *remedy = '\0';
+    }
+    doctor_bad(doctor, remedy ? remedy + 2 : "try again", "%s", words);
+}
+
 static bool find(struct doctor *doctor, struct jvm *jvm, const char *word)
 {
     int file;
@@ -71,12 +82,7 @@ static bool find(struct doctor *doctor, struct jvm *jvm, const char *word)
     int err = target_find(&jvm->target, word, doctor->waiting);
     restore_errors(before, file, jvm->words, sizeof jvm->words);
     if (err) {
-        char *words = line_of(jvm->words, false);
-        char *remedy = strstr(words, ": "); /* as target_find tells it */
-        if (remedy) {
-            *remedy = '\0';
-        }
-        doctor_bad(doctor, remedy ? remedy + 2 : "try again", "%s", words);
+        tell_words(doctor, jvm);
         return false;
     }
     char elsewhere[64] = "";
@@ -355,20 +361,33 @@ static void check_checkpoint(struct doctor *doctor, struct jvm *jvm)
         "CRaC: an open dump makes a checkpoint fail, and a session does not survive a restore");
 }
 
+/* In the place that a session would take. */
 static void check_space(struct doctor *doctor, struct jvm *jvm)
 {
-    struct statvfs status;
+    struct staging staging;
+    char room[TEXT_SIZE_MAX];
+    int file;
     if (target_is_like_us(&jvm->target)) {
         doctor_good(doctor, "its dump goes into the profile's directory");
         return;
     }
-    int fd = target_open_directory(&jvm->target, "/tmp");
-    if (fd < 0 || fstatvfs(fd, &status) != 0) {
-        doctor_poor(doctor, "check with df", "unknown for its /tmp");
-    } else {
-        doctor_tell_space(doctor, (uint64_t)status.f_bavail * status.f_frsize, "its /tmp");
+    int before = divert_errors(&file);
+    int err = staging_plan(&staging, &jvm->target, NULL);
+    if (!err && staging.noexec) {
+        err = staging_refuse_noexec(&jvm->target);
     }
-    descriptor_close(fd);
+    restore_errors(before, file, jvm->words, sizeof jvm->words);
+    int place = (int)(strrchr(staging.path, '/') - staging.path);
+    if (err) {
+        tell_words(doctor, jvm);
+    } else if (staging.room < STAGING_ENOUGH) {
+        text_size(staging.room, room);
+        doctor_bad(doctor, "free some space in its /tmp, /var/tmp or /dev/shm",
+                   "its %.*s has the most room for its dump: %s", place, staging.path, room);
+    } else {
+        doctor_good(doctor, "its dump goes into its %.*s", place, staging.path);
+    }
+    staging_close(&staging);
 }
 
 void doctor_examine_jvm(struct doctor *doctor, const char *word)

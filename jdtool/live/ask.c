@@ -83,13 +83,24 @@ int ask_prepare(const struct target *target)
 
 /* ---- Reasons ---- */
 
-static bool tmp_is_read_only(const struct target *target)
+/* What keeps it from making its socket in its /tmp, or NULL. */
+static const char *tmp_fault(const struct target *target)
 {
-    struct statvfs status;
+    struct statvfs system;
+    struct stat status;
+    const char *fault = NULL;
     int fd = target_open_directory(target, "/tmp");
-    bool is = fd >= 0 && fstatvfs(fd, &status) == 0 && (status.f_flag & ST_RDONLY);
+    if (fd < 0 || fstatvfs(fd, &system) != 0 || fstat(fd, &status) != 0) {
+        fault = NULL;
+    } else if (system.f_flag & ST_RDONLY) {
+        fault = "is read-only";
+    } else if (system.f_files > 0 && system.f_favail == 0) {
+        fault = "is full";
+    } else if (target->uid != 0 && target->uid != status.st_uid && !(status.st_mode & 022)) {
+        fault = "its user may not write to";
+    }
     descriptor_close(fd);
-    return is;
+    return fault;
 }
 
 static bool is_deaf(const struct target *target)
@@ -120,15 +131,16 @@ static void tell_silence(const struct target *target)
 {
     int pid = (int)target->process.pid;
     char socket[64];
+    const char *tmp = tmp_fault(target);
     if (process_is_stopped(&target->process)) {
         info_message("  it is stopped (SIGSTOP, or a debugger): kill -CONT %d", pid);
     } else if (is_deaf(target)) {
         info_message("  it runs with -XX:+DisableAttachMechanism: restart it with the agent: "
                      "jdperf record -- java …");
-    } else if (tmp_is_read_only(target)) {
-        info_message(
-            "  it cannot listen in its /tmp, which is read-only: mount a writable one (docker: "
-            "--tmpfs /tmp:exec, Kubernetes: an emptyDir), or start it with the agent");
+    } else if (tmp) {
+        info_message("  it cannot listen in its /tmp, which %s: mount a writable one (docker: "
+                     "--tmpfs /tmp:exec, Kubernetes: an emptyDir), or start it with the agent",
+                     tmp);
     } else if (socket_is_anothers(target, socket)) {
         info_message("  a killed JVM of another user, which had the same process id, left a "
                      "socket: as root or that user, rm %s",

@@ -19,10 +19,13 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The first that the JVM may run code from is taken, for the agent has to be mapped. */
+/* The first that the JVM may run code from, for the agent has to be mapped, and that has room for
+ * a dump; where none has, the one with the most. */
 const char *const staging_places[] = {"/tmp", "/var/tmp", "/dev/shm", NULL};
 
 #define RANDOM_LETTERS 8
+
+enum { LEAST_FILES = 8 }; /* the directory, the agent, the lease, and what the session writes */
 
 /* ---- Choosing ---- */
 
@@ -58,33 +61,46 @@ bool staging_is_name(const char *name)
 }
 
 /* A place that the JVM can write to: a directory, no link, not mounted read-only. */
-static int open_place(const struct target *target, const char *path, bool *noexec)
+static int open_place(const struct target *target, const char *path, struct statvfs *status)
 {
-    struct statvfs status;
     int fd = target_open_directory(target, path);
-    if (fd >= 0 && (fstatvfs(fd, &status) != 0 || (status.f_flag & ST_RDONLY))) {
+    if (fd >= 0 && (fstatvfs(fd, status) != 0 || (status->f_flag & ST_RDONLY))) {
         close(fd);
         fd = -EROFS;
-    }
-    if (fd >= 0) {
-        *noexec = (status.f_flag & ST_NOEXEC) != 0;
     }
     return fd;
 }
 
+/* Up to STAGING_ENOUGH, beyond which more is not better. A file system without limits gives none.
+ */
+static uint64_t room_in(const struct statvfs *status)
+{
+    uint64_t bytes = (uint64_t)status->f_bavail * status->f_frsize;
+    if (status->f_files > 0 && status->f_favail < LEAST_FILES) {
+        return 0;
+    }
+    return status->f_blocks == 0 || bytes > STAGING_ENOUGH ? STAGING_ENOUGH : bytes;
+}
+
+/* Takes a place that is better than what we have. 0: there is no better one. */
 static int plan_in(struct staging *staging, const struct target *target, const char *place)
 {
-    bool noexec = false;
-    int fd = open_place(target, place, &noexec);
-    if (fd < 0 || (staging->place >= 0 && noexec)) {
+    struct statvfs status = {0};
+    int fd = open_place(target, place, &status);
+    bool noexec = fd >= 0 && (status.f_flag & ST_NOEXEC) != 0;
+    uint64_t room = fd >= 0 ? room_in(&status) : 0;
+    bool better = staging->place < 0 || (staging->noexec && !noexec) ||
+                  (staging->noexec == noexec && room > staging->room);
+    if (fd < 0 || !better) {
         descriptor_close(fd);
-        return -1; /* none, or no better than what we have */
+        return -1;
     }
     descriptor_close(staging->place);
     staging->place = fd;
     staging->noexec = noexec;
+    staging->room = room;
     snprintf(staging->path, sizeof staging->path, "%s/%s", place, staging->name);
-    return noexec ? 1 : 0;
+    return noexec || room < STAGING_ENOUGH ? 1 : 0;
 }
 
 int staging_plan(struct staging *staging, const struct target *target, const char *path)
@@ -117,8 +133,13 @@ int staging_plan(struct staging *staging, const struct target *target, const cha
 static int fail(const struct staging *staging, const struct target *target, const char *what,
                 int err)
 {
-    error_message("failed to %s %s of process %d: %s", what, staging->path,
-                  (int)target->process.pid, strerror(-err));
+    bool full = err == -ENOSPC || err == -EDQUOT;
+    error_message("failed to %s %s of process %d: %s%s", what, staging->path,
+                  (int)target->process.pid, strerror(-err),
+                  full
+                      ? ": free some space in its /tmp, /var/tmp or /dev/shm, or start it with the "
+                        "agent"
+                      : "");
     return err;
 }
 

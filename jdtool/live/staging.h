@@ -19,9 +19,13 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #define STAGING_NAME_MAX 48
 #define STAGING_PATH_MAX (STAGING_NAME_MAX + 16)
+
+/* Room for the agent and a dump. Docker's /dev/shm has twice as much. */
+#define STAGING_ENOUGH (UINT64_C(32) << 20)
 
 struct staging {
     int place;                   /* the directory that it is in; -1: there is no staging */
@@ -30,12 +34,14 @@ struct staging {
     char path[STAGING_PATH_MAX]; /* as the JVM sees it */
     bool given;                  /* to the JVM's user */
     bool noexec;                 /* no agent can be loaded from it */
+    uint64_t room;               /* bytes that are free there, up to STAGING_ENOUGH */
 };
 
 #define NO_STAGING ((struct staging){.place = -1, .directory = -1})
 
-/* Chooses where the directory will be, and its name, and makes nothing. 0 or a negative errno after
- * a message. `name`: of an earlier choice (a guardian's), or NULL. */
+/* Chooses where the directory will be, and its name, and makes nothing: the first of the places
+ * with enough room, or the one with the most. 0 or a negative errno after a message. `name`: of an
+ * earlier choice (a guardian's), or NULL. */
 int staging_plan(struct staging *staging, const struct target *target, const char *path);
 
 /* Makes it, still ours. 0 or a negative errno after a message. */

@@ -131,11 +131,11 @@ named
 run 0 "$JDPERF" report p --limit 0
 says 'Market.takeOrders()'
 
-# start_noexec DIRECTORY...: a JVM of another user that sees these mounted noexec, /tmp first.
-start_noexec() {
+# start_on OPTION DIRECTORY...: a JVM of another user that sees these mounted with that option, /tmp first.
+start_on() {
     # shellcheck disable=SC2016
     unshare --mount sh -c '
-        cd "$1" && java=$2 && shift 2 && for d; do mount -t tmpfs -o noexec,mode=1777 tmpfs "$d"; done &&
+        cd "$1" && java=$2 && on=$3 && shift 3 && for d; do mount -t tmpfs -o "mode=1777,$on" tmpfs "$d"; done &&
         cp -r classes /tmp && cd /tmp &&
         exec setpriv --reuid=65534 --regid=65534 --clear-groups "$java" -cp classes Calm 600' \
         sh "$WORK" "$java" "$@" >jvm.out 2>&1 </dev/null &
@@ -166,7 +166,7 @@ WORK=$WORK JDPERF=$JDPERF run 0 unshare --mount bash -euc 'mount --rbind / root 
     attached chroot root "$@" -cp /tmp/classes Market 2' bash "$java" "${quick[@]}"
 
 echo "== a /tmp from which nothing may be run"
-start_noexec /tmp
+start_on noexec /tmp
 run 0 "$JDPERF" attach "$jvm"
 says 'file=/var/tmp/jdperf-'
 run 0 "$JDPERF" stop "$jvm"
@@ -177,16 +177,37 @@ run 0 "$JDPERF" clean
 kill "$jvm"
 wait "$jvm" 2>/dev/null || :
 # One that ends while it is recorded leaves nothing there.
-start_noexec /tmp
+start_on noexec /tmp
 (wait_until 60 recording grep -qs 'recording ' output; works_on "$jvm" 300; kill "$jvm") &
 run 0 "$JDPERF" record -o p -p "$jvm" -d 60
 [[ -z $(find /var/tmp -maxdepth 1 -name "jdperf-$jvm.*") ]] || fail "a staging directory was left behind"
-start_noexec /tmp /var/tmp /dev/shm
+start_on noexec /tmp /var/tmp /dev/shm
 run 1 "$JDPERF" record -o q -p "$jvm" -d 1
 says 'mounted noexec'
 run 1 "$JDPERF" status "$jvm"
 says 'state=absent'
 [[ ! -e q && -z $(find "/proc/$jvm/root/tmp" -maxdepth 1 -name 'jdperf-*') ]] || fail "something was left behind"
+kill "$jvm"
+wait "$jvm" 2>/dev/null || :
+
+echo "== a /tmp without room"
+start_on size=1M /tmp
+run 0 "$JDPERF" attach "$jvm"
+says 'file=/var/tmp/jdperf-'
+run 0 "$JDPERF" stop "$jvm"
+run 0 "$JDPERF" doctor "$jvm"
+says 'its dump goes into its /var/tmp'
+kill "$jvm"
+wait "$jvm" 2>/dev/null || :
+start_on size=1M /tmp /var/tmp /dev/shm
+run 1 "$JDPERF" record -o q -p "$jvm" -d 1
+says 'free some space in its /tmp, /var/tmp or /dev/shm'
+[[ ! -e q && -z $(find "/proc/$jvm/root/tmp" -maxdepth 1 -name 'jdperf-*') ]] || fail "something was left behind"
+kill "$jvm"
+wait "$jvm" 2>/dev/null || :
+start_on mode=755 /tmp
+run 1 "$JDPERF" record -o q -p "$jvm" -d 1
+says 'it cannot listen in its /tmp, which its user may not write to'
 kill "$jvm"
 wait "$jvm" 2>/dev/null || :
 
