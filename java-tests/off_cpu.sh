@@ -119,6 +119,31 @@ busy perf
 blocked=$(awk '{ sum += $NF } END { printf "%.0f", sum / 1e6 }' "$scratch/stacks")
 [ "$blocked" -le 300 ] || fail "threads that never sleep are said to be blocked for $blocked ms"
 
+# What happens behind the end is no part of the recording, however long its reader takes: here he stands still meanwhile,
+# with more to read than a pipe holds.
+"$jdperf" record -o "$scratch/ended" -F 99 --stacks kernel --off-cpu --exceptions -- \
+    "$jdk/bin/java" -cp "$classes" Events 600 waits flood >"$scratch/log" 2>"$scratch/ended.err" &
+recorder=$!
+wait_for "$scratch/ended.err" 'recording cpu-clock'
+wait_until 60 "a program, a sampler and a reader" pgrep -P "$recorder" -x exe
+pid=$(pgrep -P "$recorder" -x java)
+sampler=$(pgrep -P "$recorder" -x jdperf-sampler)
+reader=$(pgrep -P "$recorder" -x exe)
+works_on "$pid" 2000 # by then stacks are walked
+kill -STOP "$reader"
+works_on "$pid" 2000
+kill -TERM "$sampler"
+works_on "$pid" 1500
+kill -CONT "$reader"
+wait_until 60 "end of the sampler" eval "! kill -0 $sampler 2>/dev/null"
+kill "$pid"
+wait "$recorder" || [ $? = 143 ] || fail "ended: $(tail -n 5 "$scratch/ended.err")"
+"$jdperf" script "$scratch/ended" -F event,time -G 2>/dev/null | awk '{ sub(":", "", $1); behind = $1 - clock }
+    $2 == "cpu-clock:" { clock = $1 }
+    END { printf "%.3f s\n", behind; exit behind > 0.5 }' >"$scratch/said" ||
+    fail "events are recorded behind the last sample of the clock: $(cat "$scratch/said")"
+note "behind the end: $(cat "$scratch/said")"
+
 # By frame pointers there would be no Java frame.
 if "$jdperf" record -o "$scratch/fp" --stacks fp --off-cpu -- true 2>"$scratch/err"; then
     fail "--off-cpu takes frame pointers"

@@ -525,8 +525,17 @@ static int switch_samples(const struct sampler *sampler, unsigned long request)
     return err;
 }
 
+/* The programs on the scheduler's tracepoints and on probes run until these are closed, and put
+ * walked stacks into an event of their own. Left enabled, it would tell of waits that begin, and
+ * nobody of their ends, for as long as the rings are read. */
 static void disable_all(const struct sampler *sampler)
 {
+    for (uint32_t i = 0; i < sampler->processor_count; i++) {
+        int walked = sampler->processors[i].walked_event;
+        if (walked > 0) {
+            (void)ioctl(walked, PERF_EVENT_IOC_DISABLE, 0);
+        }
+    }
     (void)switch_samples(sampler, PERF_EVENT_IOC_DISABLE);
     threads_disable(&sampler->threads);
     for (uint32_t i = 0; i < sampler->processor_count; i++) {
