@@ -2,6 +2,8 @@
 #include "test.h"
 
 #include "jdtool/unwind/frames.h"
+#define WALK_CODE_AARCH64 1
+#include "jdtool/walk/shared.h"
 
 #include <string.h>
 
@@ -255,6 +257,40 @@ TEST_WITH(test_truncated_code, NULL, teardown)
         check_leaf(0, 0);
         test_free(exact);
     }
+}
+
+/* The code tells what the rows do, but where a leaf calls. */
+static void check_code_tells(const uint32_t *words, uint32_t count, uint32_t from, uint32_t frame)
+{
+    analyse(words, 4 * (size_t)count, FRAMES_COMPILED);
+    for (uint32_t i = from; i < count; i++) {
+        struct walk_code code = {i ? words[i - 1] : 0, words[i], i + 1 < count ? words[i + 1] : 0};
+        bool calls = (words[i] & 0xfc000000) == 0x94000000;
+        bool is_body = frame_row_is_body(frames_at(&frames, 4 * i), frame);
+        assert_int_equal(code_is_off_body(&code, frame), calls || !is_body);
+    }
+    frames_free(&frames);
+}
+
+TEST_WITH(test_code_tells_bodies, NULL, teardown)
+{
+    static const uint32_t with_poll[] = {
+        0xd10103ff, /* 00 sub sp,sp,#0x40 */
+        0xa9037bfd, /* 04 stp x29,x30,[sp,#48] */
+        0xb9000fe1, /* 08 str w1,[sp,#12] */
+        0xa9437bfd, /* 0c ldp x29,x30,[sp,#48] */
+        0x910103ff, /* 10 add sp,sp,#0x40 */
+        0xf9422b88, /* 14 ldr x8,[x28,#1104] */
+        0xeb2863ff, /* 18 cmp sp,x8 */
+        0x54000048, /* 1c b.hi 24 */
+        0xd65f03c0, /* 20 ret */
+    };
+    check_code_tells(compiled, 0x44 / 4, 0x14 / 4, 0x90);
+    check_code_tells(with_frame_pointer, sizeof with_frame_pointer / sizeof *with_frame_pointer, 0,
+                     0x40);
+    check_code_tells(with_poll, sizeof with_poll / sizeof *with_poll, 0, 0x40);
+    struct walk_code popping = {.at = 0xa8c103e8}; /* ldp x8,x0,[sp],#16 */
+    assert_true(code_is_popping(&popping));
 }
 
 TEST_MAIN(NULL, NULL)

@@ -5,6 +5,7 @@
 #include "test.h"
 
 #include "jdtool/unwind/frames.h"
+#include "jdtool/walk/shared.h"
 
 #include <string.h>
 
@@ -710,6 +711,59 @@ TEST_WITH(test_bodies, NULL, teardown)
         bool in_body = (offset >= 0x10 && offset < 0x1c) || offset >= 0x3a;
         assert_int_equal(frame_row_is_body(frames_at(&frames, offset), 0x30), in_body);
         assert_false(frame_row_is_body(frames_at(&frames, offset), 0x38));
+    }
+}
+
+static struct walk_code code_at(const uint8_t *bytes, size_t size, uint32_t offset)
+{
+    struct walk_code code = {.before = offset ? bytes[offset - 1] : 0};
+    size_t left = size - offset;
+    memcpy(code.at, bytes + offset, left < sizeof code.at ? left : sizeof code.at);
+    return code;
+}
+
+/* At each of these instructions the code tells what the rows do: whether a frame of so many bytes
+ * is that of the body. Of a call and a push it is in doubt. */
+static void check_code_tells(const uint8_t *bytes, size_t size, uint32_t frame,
+                             const uint8_t *instructions, uint32_t count)
+{
+    analyse(bytes, size, FRAMES_COMPILED);
+    for (uint32_t i = 0; i < count; i++) {
+        struct walk_code code = code_at(bytes, size, instructions[i]);
+        bool in_doubt = code.at[0] == 0xe8 || (code.at[0] & 0xf8) == 0x50;
+        bool is_body = frame_row_is_body(frames_at(&frames, instructions[i]), frame);
+        assert_int_equal(code_is_off_body(&code, frame), in_doubt || !is_body);
+    }
+    frames_free(&frames);
+}
+
+TEST_WITH(test_code_tells_bodies, NULL, teardown)
+{
+    static const uint8_t of_c1[] = {0, 7, 8, 0xc, 0x11, 0x15, 0x16, 0x1d, 0x1f};
+    static const uint8_t of_empty[] = {0, 1, 5, 9, 0xa, 0x10};
+    static const uint8_t of_c2[] = {0,    7,    0xb,  0x10, 0x13, 0x18,
+                                    0x1c, 0x1d, 0x24, 0x26, 0x3a, 0x3d};
+    static const uint8_t with_fp[] = {0, 7, 8, 0xb, 0xf, 0x14, 0x18, 0x19};
+    static const uint8_t with_pushes[] = {0, 1, 5, 0xa, 0xb, 0xc, 0x19, 0x1a, 0x1b, 0x1f, 0x20};
+    static const uint8_t of_wrapper[] = {0, 7, 8, 0xb, 0xf, 0x11, 0x12, 0x19};
+    check_code_tells(c1_method, sizeof c1_method, 0x40, of_c1, sizeof of_c1);
+    check_code_tells(c1_empty_method, sizeof c1_empty_method, 0x40, of_empty, sizeof of_empty);
+    check_code_tells(c2_method, sizeof c2_method, 0x30, of_c2, sizeof of_c2);
+    check_code_tells(frame_pointer, sizeof frame_pointer, 0x30, with_fp, sizeof with_fp);
+    check_code_tells(pushes_in_body, sizeof pushes_in_body, 0x20, with_pushes, sizeof with_pushes);
+    check_code_tells(native_wrapper, sizeof native_wrapper, 0x60, of_wrapper, sizeof of_wrapper);
+}
+
+/* What a callee returns to: C1 pops what it has pushed for slow_subtype_check. */
+TEST(test_code_tells_pops)
+{
+    static const uint8_t taken[][4] = {{0x5f}, {0x41, 0x5e}, {0x4c, 0x8b, 0x1c, 0x24}};
+    static const uint8_t kept[][4] = {{0x48, 0x83, 0xc4, 0x20}, {0x55}, {0x48, 0x8b, 0x44, 0x24}};
+    for (uint32_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+        struct walk_code code = code_at(taken[i], sizeof taken[i], 0);
+        assert_true(code_is_popping(&code));
+        code = code_at(kept[i], sizeof kept[i], 0);
+        assert_false(code_is_popping(&code));
     }
 }
 

@@ -164,6 +164,92 @@ struct walk_config {
     __u32 unused;
 };
 
+/* ---- Code ---- */
+
+/*
+ * A method without rows is taken to be in its body, where its frame's size tells the caller. The
+ * instructions around the pc tell most places where it is not: what HotSpot's
+ * MacroAssembler::build_frame and remove_frame write, and what C1 and the stubs of G1 and ZGC push
+ * for a call. Where it only looks so, the stack is copied, and the method gets its rows.
+ */
+#if defined(WALK_CODE_AARCH64) || defined(__TARGET_ARCH_arm64)
+
+struct walk_code {
+    __u32 before, at, next;
+};
+
+#define WALK_CODE_BEFORE 4
+
+/* What follows a call takes something from the stack that was put there for it. */
+static inline int code_is_popping(const struct walk_code *code)
+{
+    return (code->at & 0xffc003e0) == 0xa8c003e0; /* ldp …, [sp], # */
+}
+
+/* The same, or a leaf's frame is not set up, or no longer. */
+static inline int code_is_off_body(const struct walk_code *code, __u32 frame)
+{
+    (void)frame;
+    return code_is_popping(code) || (code->before & 0xff8003ff) == 0x910003ff || /* add sp, sp, # */
+           (code->at & 0xff8003ff) == 0x910003ff || /* behind ldp x29, x30, [sp, #] */
+           (code->at & 0xff8003ff) == 0xd10003ff || /* sub sp, sp, # */
+           (code->at & 0xff8003ff) == 0xd10003e9 || /* sub x9, sp, #: touches the stack */
+           code->at == 0xf900013f ||                /* str xzr, [x9] */
+           (code->at & 0xff407fff) == 0xa9007bfd || /* stp x29, x30, [sp, #] */
+           (code->at & 0xfc000000) == 0x94000000 || /* bl, perhaps behind a push */
+           code->at == 0xeb2863ff ||                /* cmp sp, x8: the poll */
+           code->at == 0xd65f03c0 ||                /* ret */
+           ((code->at & 0xff00001f) == 0x54000008 && code->next == 0xd65f03c0); /* b.hi; ret */
+}
+
+#else
+
+struct walk_code {
+    __u8 before;
+    __u8 at[8];
+};
+
+#define WALK_CODE_BEFORE 1
+
+/* Also of r8 to r15. */
+static inline __u8 code_push_or_pop(const struct walk_code *code)
+{
+    return code->at[0] == 0x41 ? code->at[1] : code->at[0];
+}
+
+static inline __u32 code_word(const struct walk_code *code, int from)
+{
+    return code->at[from] | (__u32)code->at[from + 1] << 8 | (__u32)code->at[from + 2] << 16 |
+           (__u32)code->at[from + 3] << 24;
+}
+
+static inline int code_is_popping(const struct walk_code *code)
+{
+    return (code_push_or_pop(code) & 0xf8) == 0x58 ||
+           (code_word(code, 0) & 0xffc7fffb) == 0x24048b48; /* mov (%rsp), … */
+}
+
+static inline int code_is_off_body(const struct walk_code *code, __u32 frame)
+{
+    __u32 word = code_word(code, 0);
+    __u32 behind = code_word(code, 4);
+    return code->before == 0x55 || code->before == 0x5d || /* push %rbp, pop %rbp */
+           code->before == 0xc9 ||                         /* leave */
+           (code_push_or_pop(code) & 0xf0) == 0x50 ||      /* push, pop */
+           (__u8)word == 0xe8 ||                           /* call, perhaps behind a push */
+           (__u8)word == 0xc3 ||                           /* ret */
+           (word & 0xfffdff) == 0xec8148 ||                /* sub $, %rsp */
+           ((word & 0xffffff) == 0x248489 && code->at[6] == 0xff) || /* mov %eax, -n(%rsp) */
+           ((__u16)word == 0x870f && code->at[6] == 0xc3) ||         /* ja; ret: the poll */
+           (word & 0xff00ff) == 0xc30077 ||                          /* the same */
+           ((__u16)word == 0x0585 && code->at[6] == 0xc3) || /* test %eax, page; ret: JDK 8 */
+           word == 0xc3028541 ||                             /* test %eax, (%r10); ret: 10 to 15 */
+           (word == 0x246c8948 && (__u8)behind == frame - 16) || /* mov %rbp, frame - 16(%rsp) */
+           (word == 0x24ac8948 && behind == frame - 16);
+}
+
+#endif
+
 /* ---- Probes ---- */
 
 /* Walks that may be under way on a processor beside an interrupt's: who passes a uprobe can lose

@@ -687,6 +687,14 @@ static __always_inline int continuation_entry(u32 cpu, struct walk *w, u32 bits)
     return cfa ? by_cfa(cpu, cfa, -2) : stop(w, WALKED_CHANGED);
 }
 
+/* Whether the frame may not be that of the method's body (code_is_off_body). */
+__noinline int is_off_body(u64 pc, u32 frame, u32 caller)
+{
+    struct walk_code code;
+    return bpf_probe_read_user(&code, sizeof code, (void *)(pc - WALK_CODE_BEFORE)) ||
+           (caller ? code_is_popping(&code) : code_is_off_body(&code, frame));
+}
+
 /* A frame of generated code. from_header: of b only what the JVM's header has is known. */
 __noinline int generated(u32 cpu, struct walk_blob *b, int barrier, int from_header)
 {
@@ -705,7 +713,8 @@ __noinline int generated(u32 cpu, struct walk_blob *b, int barrier, int from_hea
     bool body = stub_section || (caller && w->called_java && is_method);
     /* Nearly always a method's frame is set up, and where it is not the walk hardly ever comes to
      * a root. So it need not have rows: who reads the stack works out those of that method. */
-    bool assumed = !body && !b->rows && is_method && b->frame >= 16;
+    bool assumed =
+        !body && !b->rows && is_method && b->frame >= 16 && !is_off_body(w->pc, b->frame, caller);
     /* Behind frozen frames it is as if the last of them had been called on the stack. */
     put_pc(cpu, barrier && w->frozen == FROZEN_WHOLE ? w->chunk_pc : w->pc, caller,
            assumed                                        ? WALKED_ASSUMED
