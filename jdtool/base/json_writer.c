@@ -3,6 +3,7 @@
 #include "jdtool/base/text.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 void json_start(struct json_writer *json, struct packed_output *output)
@@ -55,22 +56,33 @@ static void put_quoted(struct json_writer *json, const char *text, size_t size)
     packed_output_put(json->output, "\"", 1);
 }
 
+static void put_line(struct json_writer *json, uint32_t depth)
+{
+    packed_output_printf(json->output, "\n%*s", 2 * (int)depth, "");
+}
+
 static void put_start(struct json_writer *json, const char *key)
 {
-    if (json->has_elements[json->depth]) {
+    bool is_first = !json->has_elements[json->depth];
+    json->has_elements[json->depth] = true;
+    if (!is_first) {
         packed_output_put(json->output, ",", 1);
     }
-    json->has_elements[json->depth] = true;
+    if (json->has_lines[json->depth]) {
+        put_line(json, json->depth);
+    } else if (json->is_spaced) {
+        packed_output_text(json->output, is_first ? "" : " ");
+    } else if (key && json->depth <= 2) {
+        packed_output_put(json->output, "\n", 1); /* so that an editor can show it */
+    }
     if (key) {
-        if (json->depth <= 2) {
-            packed_output_put(json->output, "\n", 1); /* so that an editor can show it */
-        }
         put_quoted(json, key, strlen(key));
-        packed_output_put(json->output, ":", 1);
+        packed_output_text(json->output, json->is_spaced ? ": " : ":");
     }
 }
 
-static void nest(struct json_writer *json, const char *key, const char *open, char close)
+static void nest(struct json_writer *json, const char *key, const char *open, char close,
+                 bool has_lines)
 {
     put_start(json, key);
     if (json->depth + 1 >= JSON_DEPTH_MAX) {
@@ -80,16 +92,28 @@ static void nest(struct json_writer *json, const char *key, const char *open, ch
     packed_output_put(json->output, open, 1);
     json->close[json->depth] = close;
     json->has_elements[++json->depth] = false;
+    json->has_lines[json->depth] = has_lines;
+    json->is_spaced |= has_lines;
 }
 
 void json_object(struct json_writer *json, const char *key)
 {
-    nest(json, key, "{", '}');
+    nest(json, key, "{", '}', false);
+}
+
+void json_object_lines(struct json_writer *json, const char *key)
+{
+    nest(json, key, "{", '}', true);
 }
 
 void json_array(struct json_writer *json, const char *key)
 {
-    nest(json, key, "[", ']');
+    nest(json, key, "[", ']', false);
+}
+
+void json_array_lines(struct json_writer *json, const char *key)
+{
+    nest(json, key, "[", ']', true);
 }
 
 void json_end(struct json_writer *json)
@@ -98,7 +122,14 @@ void json_end(struct json_writer *json)
         packed_output_fail(json->output, -EINVAL);
         return;
     }
-    packed_output_put(json->output, &json->close[--json->depth], 1);
+    bool has_lines = json->has_lines[json->depth--];
+    if (has_lines) {
+        put_line(json, json->depth);
+    }
+    packed_output_put(json->output, &json->close[json->depth], 1);
+    if (has_lines && json->depth == 0) {
+        packed_output_put(json->output, "\n", 1);
+    }
 }
 
 void json_text_sized(struct json_writer *json, const char *key, const char *text, size_t size)
@@ -185,6 +216,16 @@ void json_decimal(struct json_writer *json, const char *key, int64_t value, uint
     }
     put_start(json, key);
     packed_output_put(json->output, point, (size_t)(end - point));
+}
+
+void json_real(struct json_writer *json, const char *key, double value, int places)
+{
+    if (isnan(value)) {
+        json_null(json, key);
+    } else {
+        put_start(json, key);
+        packed_output_printf(json->output, "%.*f", places, value);
+    }
 }
 
 void json_fill(struct json_writer *json, const char *key, const char *what, uint64_t count)

@@ -94,28 +94,6 @@ void text_print(FILE *out, const char *string)
     }
 }
 
-void text_print_json(FILE *out, const char *string)
-{
-    fputc('"', out);
-    const unsigned char *at = (const unsigned char *)string;
-    while (*at) {
-        size_t size = sequence(at);
-        if (size == 0) {
-            fputs("\\ufffd", out);
-            size = 1;
-        } else if (*at < 0x20) {
-            fprintf(out, "\\u%04x", *at);
-        } else {
-            if (*at == '"' || *at == '\\') {
-                fputc('\\', out);
-            }
-            fwrite(at, 1, size, out);
-        }
-        at += size;
-    }
-    fputc('"', out);
-}
-
 const char *text_machine(uint32_t elf_mach)
 {
     switch (elf_mach) {

@@ -38,9 +38,6 @@ char *text_mended(const char *string);
 /* Prints it with control characters and invalid UTF-8 as \xNN. */
 void text_print(FILE *out, const char *string);
 
-/* Prints it as a JSON string, quotes included; invalid UTF-8 becomes U+FFFD. */
-void text_print_json(FILE *out, const char *string);
-
 /* The first three bytes of so many, from 1, as four characters of base64. */
 void text_base64(const uint8_t *from, size_t size, char to[4]);
 

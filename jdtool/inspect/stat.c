@@ -1,6 +1,7 @@
 /* jdtool stat: what a dump holds, in numbers. */
 #include "format/fnv1a.h"
 #include "jdtool/base/array.h"
+#include "jdtool/base/json_writer.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/text.h"
 #include "jdtool/base/verb.h"
@@ -194,31 +195,39 @@ struct field {
     uint64_t value;
 };
 
-static void print_json(const char *path, const struct jitdump_reader *reader,
-                       const struct totals *totals, const struct field *fields, size_t count)
+static int print_json(const char *path, const struct jitdump_reader *reader,
+                      const struct totals *totals, const struct field *fields, size_t count)
 {
     const struct jitdump_header *header = jitdump_reader_header(reader);
-    printf("{\n  \"file\": ");
-    text_print_json(stdout, path);
-    printf(",\n  \"pid\": %u,\n  \"elf_machine\": %u,\n  \"machine\": \"%s\",\n"
-           "  \"foreign_byte_order\": %s,\n  \"arch_timestamp\": %s,\n  \"stamp\": %" PRIu64
-           ",\n  \"records\": {",
-           header->pid, header->elf_mach, text_machine(header->elf_mach),
-           jitdump_reader_swapped(reader) ? "true" : "false",
-           header->flags & JITDUMP_FLAGS_ARCH_TIMESTAMP ? "true" : "false", header->timestamp);
-    const char *between = "\n";
+    struct packed_output *output;
+    struct json_writer json;
+    if (packed_output_open("-", false, &output)) {
+        return STATUS_FAILED;
+    }
+    json_start(&json, output);
+    json_object_lines(&json, NULL);
+    json_text(&json, "file", path);
+    json_uint(&json, "pid", header->pid);
+    json_uint(&json, "elf_machine", header->elf_mach);
+    json_text(&json, "machine", text_machine(header->elf_mach));
+    json_bool(&json, "foreign_byte_order", jitdump_reader_swapped(reader));
+    json_bool(&json, "arch_timestamp", header->flags & JITDUMP_FLAGS_ARCH_TIMESTAMP);
+    json_uint(&json, "stamp", header->timestamp);
+    json_object_lines(&json, "records");
     for (int kind = 0; kind < KIND_COUNT; kind++) {
         if (totals->records[kind]) {
-            printf("%s    \"%s\": {\"count\": %" PRIu64 ", \"bytes\": %" PRIu64 "}", between,
-                   kind_name(kind), totals->records[kind], totals->bytes[kind]);
-            between = ",\n";
+            json_object(&json, kind_name(kind));
+            json_uint(&json, "count", totals->records[kind]);
+            json_uint(&json, "bytes", totals->bytes[kind]);
+            json_end(&json);
         }
     }
-    printf("\n  }");
+    json_end(&json);
     for (size_t i = 0; i < count; i++) {
-        printf(",\n  \"%s\": %" PRIu64, fields[i].key, fields[i].value);
+        json_uint(&json, fields[i].key, fields[i].value);
     }
-    printf("\n}\n");
+    json_end(&json);
+    return packed_output_finish(output) ? STATUS_FAILED : STATUS_DONE;
 }
 
 static void print_text(const char *path, const struct jitdump_reader *reader,
@@ -282,16 +291,18 @@ static int run(const struct verb *verb, int argc, char **argv)
         {"torn_bytes", "bytes of a torn tail", totals.torn_bytes},
         {"unread_bytes", "bytes not readable", totals.unread_bytes},
     };
+    status = STATUS_FAILED;
     if (error) {
         error_message("failed to count %s: no memory", path);
     } else if (json) {
-        print_json(path, reader, &totals, fields, sizeof(fields) / sizeof(*fields));
+        status = print_json(path, reader, &totals, fields, sizeof(fields) / sizeof(*fields));
     } else {
         print_text(path, reader, &totals, fields, sizeof(fields) / sizeof(*fields));
+        status = finish_output();
     }
     free(totals.name_hashes);
     jitdump_reader_close(reader);
-    return error ? STATUS_FAILED : finish_output();
+    return status;
 }
 
 const struct verb verb_stat = {

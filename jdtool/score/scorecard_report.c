@@ -1,17 +1,14 @@
 /* The scorecard for people, and as JSON for scripts. */
-#include "jdtool/base/message.h"
-#include "jdtool/base/output_file.h"
+#include "jdtool/base/json_writer.h"
 #include "jdtool/base/text.h"
 #include "jdtool/jitdump/code_index.h"
 #include "jdtool/jitdump/safepoint_lines.h"
 #include "jdtool/perf/perf_data.h"
 #include "jdtool/score/scorecard_private.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Stacks without frame pointers end a frame or two above the compiled method, by chance. */
@@ -339,40 +336,9 @@ static void warn_of_all(const struct scorecard *card, const struct warnings *to)
 
 /* ---- JSON ---- */
 
-static void put_string(FILE *out, const char *text)
+static void tell_json(void *json, const char *text)
 {
-    if (text) {
-        text_print_json(out, text);
-    } else {
-        fputs("null", out);
-    }
-}
-
-static void put_count(FILE *out, const char *key, uint64_t count)
-{
-    fprintf(out, "  \"%s\": %" PRIu64 ",\n", key, count);
-}
-
-static void put_share(FILE *out, const char *key, double value)
-{
-    if (isnan(value)) {
-        fprintf(out, "\"%s\": null", key);
-    } else {
-        fprintf(out, "\"%s\": %.6f", key, value);
-    }
-}
-
-struct json_list {
-    FILE *out;
-    bool started;
-};
-
-static void tell_json(void *to, const char *text)
-{
-    struct json_list *list = to;
-    fputs(list->started ? ",\n    " : "\n    ", list->out);
-    put_string(list->out, text);
-    list->started = true;
+    json_text(json, NULL, text);
 }
 
 static const char *image_of(const struct scorecard *card, const struct recorded_jvm *jvm)
@@ -385,178 +351,169 @@ static const char *image_of(const struct scorecard *card, const struct recorded_
     return NULL;
 }
 
-static void put_jvm(FILE *out, const struct scorecard *card, const struct recorded_jvm *jvm)
+static void put_jvm(struct json_writer *json, const struct scorecard *card,
+                    const struct recorded_jvm *jvm)
 {
     struct time_account time = scorecard_time(card, jvm->pid);
-    fprintf(out, "    {\"pid\": %u, ", jvm->pid);
-    put_share(out, "time_accounted_share", time_accounted_share(&time));
-    fputs(", \"dump\": ", out);
-    put_string(out, jvm->dump ? jvm->dump : jvm->recorded);
-    fprintf(out, ", \"pieces_of_code\": %u, \"image\": ",
-            jvm->index ? code_index_blob_count(jvm->index) : 0);
-    put_string(out, image_of(card, jvm));
-    fputs(", \"problem\": ", out);
-    put_string(out, jvm->problem ? jvm->problem : jvm->warning);
-    fputc('}', out);
+    json_object(json, NULL);
+    json_uint(json, "pid", jvm->pid);
+    json_real(json, "time_accounted_share", time_accounted_share(&time), 6);
+    json_text(json, "dump", jvm->dump ? jvm->dump : jvm->recorded);
+    json_uint(json, "pieces_of_code", jvm->index ? code_index_blob_count(jvm->index) : 0);
+    json_text(json, "image", image_of(card, jvm));
+    json_text(json, "problem", jvm->problem ? jvm->problem : jvm->warning);
+    json_end(json);
 }
 
-static void put_unwound(FILE *out, const struct scorecard *card)
+static void put_frames(struct json_writer *json, const struct scorecard *card)
 {
-    fputs("  \"stack_copies_unwound\": {", out);
-    for (size_t i = 0; i < END_COUNT; i++) {
-        fprintf(out, "%s\"%s\": %" PRIu64, i ? ", " : "", stack_ends[i].key,
-                card->jvms.ends[stack_ends[i].end]);
-    }
-    fprintf(out, ", \"above_frozen_frames\": %" PRIu64 "},\n", card->jvms.ends[STACK_FROZEN]);
-}
-
-static void put_frames(FILE *out, const struct scorecard *card)
-{
-    put_count(out, "samples", card->samples);
-    put_count(out, "samples_in_jvms", card->jvms.samples);
-    put_count(out, "samples_in_generated_code", card->jvms.generated);
-    put_count(out, "samples_in_generated_code_named", card->jvms.generated_named);
-    put_count(out, "frames_in_generated_code", card->jvms.frames);
-    put_count(out, "frames_in_generated_code_named", card->jvms.frames_named);
-    put_count(out, "interpreted_frames_named", card->jvms.interpreted);
-    put_count(out, "interpreted_frames", card->jvms.interpreted + card->jvms.interpreted_stubs);
-    fprintf(out,
-            "  \"threads\": {\"samples\": %" PRIu64 ", \"virtual\": %" PRIu64
-            ", \"labelled\": %" PRIu64 ", \"unknown\": %" PRIu64 "},\n",
-            card->jvms.journal, card->jvms.on_virtual, card->jvms.labelled, card->jvms.unknown);
-    fputs("  \"unnamed_frames\": {", out);
+    json_uint(json, "samples", card->samples);
+    json_uint(json, "samples_in_jvms", card->jvms.samples);
+    json_uint(json, "samples_in_generated_code", card->jvms.generated);
+    json_uint(json, "samples_in_generated_code_named", card->jvms.generated_named);
+    json_uint(json, "frames_in_generated_code", card->jvms.frames);
+    json_uint(json, "frames_in_generated_code_named", card->jvms.frames_named);
+    json_uint(json, "interpreted_frames_named", card->jvms.interpreted);
+    json_uint(json, "interpreted_frames", card->jvms.interpreted + card->jvms.interpreted_stubs);
+    json_object(json, "threads");
+    json_uint(json, "samples", card->jvms.journal);
+    json_uint(json, "virtual", card->jvms.on_virtual);
+    json_uint(json, "labelled", card->jvms.labelled);
+    json_uint(json, "unknown", card->jvms.unknown);
+    json_end(json);
+    json_object(json, "unnamed_frames");
     for (int i = UNNAMED_NOT + 1; i < UNNAMED_REASONS; i++) {
-        fprintf(out, "%s\"%s\": %" PRIu64, i > UNNAMED_NOT + 1 ? ", " : "", reasons[i].key,
-                card->jvms.unnamed[i]);
+        json_uint(json, reasons[i].key, card->jvms.unnamed[i]);
     }
-    fputs("},\n", out);
-    put_count(out, "samples_in_no_file_or_dump", card->jvms.nowhere);
-    put_count(out, "samples_in_unreadable_files", card->jvms.unreadable);
+    json_end(json);
+    json_uint(json, "samples_in_no_file_or_dump", card->jvms.nowhere);
+    json_uint(json, "samples_in_unreadable_files", card->jvms.unreadable);
 }
 
-static void put_stacks(FILE *out, const struct scorecard *card)
+static void put_stacks(struct json_writer *json, const struct scorecard *card)
 {
     uint64_t cut = card->jvms.ends[STACK_CUT];
-    put_count(out, "stacks", card->jvms.stacks);
-    put_count(out, "stacks_rooted", card->jvms.stacks_rooted);
-    fprintf(out, "  \"rooted_share\": %.6f,\n  \"rooted_limit\": %.2f,\n",
-            scorecard_rooted_share(card), SCORECARD_ROOTED_LIMIT);
-    put_count(out, "stacks_frozen", card->jvms.stacks_frozen);
-    fprintf(out,
-            "  \"stacks_not_rooted\": {\"as_deep_as_the_kernel_records\": %" PRIu64
-            ", \"of_two_frames_or_less\": %" PRIu64 ", \"other\": %" PRIu64 "},\n",
-            cut, card->jvms.stacks_short,
-            scorecard_judged_stacks(card) - card->jvms.stacks_rooted - cut -
-                card->jvms.stacks_short);
+    json_uint(json, "stacks", card->jvms.stacks);
+    json_uint(json, "stacks_rooted", card->jvms.stacks_rooted);
+    json_real(json, "rooted_share", scorecard_rooted_share(card), 6);
+    json_real(json, "rooted_limit", SCORECARD_ROOTED_LIMIT, 2);
+    json_uint(json, "stacks_frozen", card->jvms.stacks_frozen);
+    json_object(json, "stacks_not_rooted");
+    json_uint(json, "as_deep_as_the_kernel_records", cut);
+    json_uint(json, "of_two_frames_or_less", card->jvms.stacks_short);
+    json_uint(json, "other",
+              scorecard_judged_stacks(card) - card->jvms.stacks_rooted - cut -
+                  card->jvms.stacks_short);
+    json_end(json);
     if (card->recording->unwound) {
-        put_unwound(out, card);
+        json_object(json, "stack_copies_unwound");
+        for (size_t i = 0; i < END_COUNT; i++) {
+            json_uint(json, stack_ends[i].key, card->jvms.ends[stack_ends[i].end]);
+        }
+        json_uint(json, "above_frozen_frames", card->jvms.ends[STACK_FROZEN]);
+        json_end(json);
     }
 }
 
-static void put_events(FILE *out, const struct scorecard *card)
+static void put_event(struct json_writer *json, const struct recorded_event *recorded,
+                      const struct scorecard_event *event)
 {
-    const struct recording *recording = card->recording;
-    fputs("  \"events\": [", out);
-    for (uint32_t i = 0; i < recording->event_count; i++) {
-        const struct scorecard_event *event = &card->events[i];
-        fputs(i ? ",\n    {\"name\": " : "\n    {\"name\": ", out);
-        put_string(out, recording->events[i].name);
-        fputs(", \"unit\": ", out);
-        put_string(out, recording->events[i].unit);
-        fprintf(out,
-                ", \"samples\": %" PRIu64 ", \"weight\": %" PRIu64 ", \"left_out\": %" PRIu64
-                ", \"frames\": %" PRIu64 ", \"frames_named\": %" PRIu64 ", \"stacks\": %" PRIu64
-                ", \"stacks_rooted\": %" PRIu64 ", \"stacks_frozen\": %" PRIu64 "}",
-                event->samples, event->weight, event->left_out, event->frames, event->frames_named,
-                event->stacks, event->stacks_rooted, event->stacks_frozen);
-    }
-    fputs("\n  ],\n", out);
+    json_object(json, NULL);
+    json_text(json, "name", recorded->name);
+    json_text(json, "unit", recorded->unit);
+    json_uint(json, "samples", event->samples);
+    json_uint(json, "weight", event->weight);
+    json_uint(json, "left_out", event->left_out);
+    json_uint(json, "frames", event->frames);
+    json_uint(json, "frames_named", event->frames_named);
+    json_uint(json, "stacks", event->stacks);
+    json_uint(json, "stacks_rooted", event->stacks_rooted);
+    json_uint(json, "stacks_frozen", event->stacks_frozen);
+    json_end(json);
 }
 
-static void put_time(FILE *out, const struct scorecard *card, const struct time_account *time)
+static void put_time(struct json_writer *json, const struct scorecard *card,
+                     const struct time_account *time)
 {
     uint32_t unknown = 0;
     for (uint32_t i = 0; i < card->time_count; i++) {
         unknown += !card->times[i].is_known;
     }
-    fputs("  ", out);
-    put_share(out, "time_accounted_share", time_accounted_share(time));
-    fprintf(out,
-            ",\n  \"processor_time\": {\"accounted\": %" PRIu64 ", \"at_most_more\": %" PRIu64
-            ", \"in_profile\": %" PRIu64 ", \"samples\": %" PRIu64 ", \"jvms_unknown\": %" PRIu32
-            "},\n",
-            time->ns, time->more, time->weight, time->samples, unknown);
+    json_real(json, "time_accounted_share", time_accounted_share(time), 6);
+    json_object(json, "processor_time");
+    json_uint(json, "accounted", time->ns);
+    json_uint(json, "at_most_more", time->more);
+    json_uint(json, "in_profile", time->weight);
+    json_uint(json, "samples", time->samples);
+    json_uint(json, "jvms_unknown", unknown);
+    json_end(json);
 }
 
-static void put_json(FILE *out, const struct scorecard *card, const struct judgement *judgement)
+static void put_counts(struct json_writer *json, const struct recording_counts *counts)
+{
+    json_uint(json, "waits_lost", counts->waits_lost);
+    json_uint(json, "marks_lost", counts->marks_lost);
+    json_uint(json, "lost_samples", counts->lost_samples);
+    json_uint(json, "lost_records", counts->lost_records);
+    json_uint(json, "throttled", counts->throttled);
+    json_uint(json, "filtered_samples", counts->filtered_samples);
+    json_uint(json, "samples_let_go_early", counts->let_go_early);
+    json_uint(json, "late_records", counts->late);
+    json_uint(json, "frames_cut", counts->frames_cut);
+    json_uint(json, "inlines_cut", counts->inlines_cut);
+    json_uint(json, "walked", counts->walked);
+    json_uint(json, "walked_refuted", counts->refuted);
+    if (counts->compared) {
+        json_uint(json, "compared", counts->compared);
+        json_uint(json, "compared_short", counts->compared_short);
+        json_uint(json, "compared_differing", counts->compared_differing);
+    }
+    json_uint(json, "mappings_cut", counts->mappings_cut);
+}
+
+static void put_json(struct json_writer *json, const struct scorecard *card,
+                     const struct judgement *judgement)
 {
     const struct recording *recording = card->recording;
-    const struct recording_counts *counts = &recording->counts;
-    fprintf(out, "{\n  \"version\": 1,\n  \"verdict\": \"%s\",\n  \"verdict_reason\": ",
-            verdict_name(judgement->verdict));
-    put_string(out, judgement->reason);
-    fputs(",\n", out);
-    fprintf(out, "  \"unnamed_frames_share\": %.6f,\n  \"unnamed_frames_limit\": %.2f,\n",
-            scorecard_unnamed_share(card), SCORECARD_UNNAMED_LIMIT);
-    put_time(out, card, &judgement->time);
-    fputs("  \"recording\": ", out);
-    put_string(out, recording->path);
-    fputs(",\n  \"result\": ", out);
-    put_string(out, card->options.result);
-    fputs(",\n", out);
-    put_frames(out, card);
-    put_stacks(out, card);
-    put_events(out, card);
-    put_count(out, "waits_lost", counts->waits_lost);
-    put_count(out, "marks_lost", counts->marks_lost);
-    put_count(out, "lost_samples", counts->lost_samples);
-    put_count(out, "lost_records", counts->lost_records);
-    put_count(out, "throttled", counts->throttled);
-    put_count(out, "filtered_samples", counts->filtered_samples);
-    put_count(out, "samples_let_go_early", counts->let_go_early);
-    put_count(out, "late_records", counts->late);
-    put_count(out, "frames_cut", counts->frames_cut);
-    put_count(out, "inlines_cut", counts->inlines_cut);
-    put_count(out, "walked", counts->walked);
-    put_count(out, "walked_refuted", counts->refuted);
-    if (counts->compared) {
-        put_count(out, "compared", counts->compared);
-        put_count(out, "compared_short", counts->compared_short);
-        put_count(out, "compared_differing", counts->compared_differing);
+    json_object_lines(json, NULL);
+    json_uint(json, "version", 1);
+    json_text(json, "verdict", verdict_name(judgement->verdict));
+    json_text(json, "verdict_reason", judgement->reason);
+    json_real(json, "unnamed_frames_share", scorecard_unnamed_share(card), 6);
+    json_real(json, "unnamed_frames_limit", SCORECARD_UNNAMED_LIMIT, 2);
+    put_time(json, card, &judgement->time);
+    json_text(json, "recording", recording->path);
+    json_text(json, "result", card->options.result);
+    put_frames(json, card);
+    put_stacks(json, card);
+    json_array_lines(json, "events");
+    for (uint32_t i = 0; i < recording->event_count; i++) {
+        put_event(json, &recording->events[i], &card->events[i]);
     }
-    put_count(out, "mappings_cut", counts->mappings_cut);
-    fputs("  \"jvms\": [", out);
+    json_end(json);
+    put_counts(json, &recording->counts);
+    json_array_lines(json, "jvms");
     for (uint32_t i = 0; i < recording->jvm_count; i++) {
-        fputs(i ? ",\n" : "\n", out);
-        put_jvm(out, card, recording->jvms[i]);
+        put_jvm(json, card, recording->jvms[i]);
     }
-    fputs("\n  ],\n  \"warnings\": [", out);
-    struct json_list list = {out, false};
-    struct warnings warnings = {tell_json, &list};
+    json_end(json);
+    json_array_lines(json, "warnings");
+    struct warnings warnings = {tell_json, json};
     warn_of_all(card, &warnings);
-    fputs("\n  ]\n}\n", out);
+    json_end(json);
+    json_end(json);
 }
 
 static int write_json(const struct scorecard *card, const struct judgement *judgement)
 {
-    struct output_file *file;
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    if (out) {
-        put_json(out, card, judgement);
-    }
-    if (!out || fclose(out)) {
-        error_message("failed to write %s: %s", card->options.json, strerror(ENOMEM));
-        free(text);
-        return -ENOMEM;
-    }
-    int err = output_file_open(card->options.json, &file);
+    struct packed_output *output;
+    struct json_writer json;
+    int err = packed_output_open(card->options.json, false, &output);
     if (!err) {
-        output_file_put(file, text, size);
-        err = output_file_finish(file);
+        json_start(&json, output);
+        put_json(&json, card, judgement);
+        err = packed_output_finish(output);
     }
-    free(text);
     return err;
 }
 

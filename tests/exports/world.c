@@ -2,42 +2,36 @@
  * export-world DIR SEED COUNT: writes COUNT made-up samples in every export format into DIR, and
  * into truth.json what they are, for check.py to hold against each other; and as samples.saved.
  */
-#include "jdtool/base/text.h"
+#include "jdtool/base/json_writer.h"
 #include "jdtool/exports/export.h"
 #include "tests/resolved_samples.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 enum { ORDERS_MAX = 16 };
 
-static void put_frame(FILE *truth, const struct test_frame *frame)
+static void put_truth(struct json_writer *truth, const struct resolved_sample *sample,
+                      const struct world *world)
 {
-    fputs("[", truth);
-    if (frame->method) {
-        text_print_json(truth, frame->method->name);
-    } else {
-        fputs("null", truth);
-    }
-    fprintf(truth, ",%d,%d,%u]", frame->kind, frame->tier, frame->line);
-}
-
-static void put_truth(FILE *truth, const struct resolved_sample *sample, const struct world *world)
-{
-    static bool started;
-    fputs(started ? ",\n" : "", truth);
-    started = true;
-    fprintf(
-        truth, "{\"time\":%" PRIu64 ",\"event\":%u,\"weight\":%" PRIu64 ",\"pid\":%u,\"tid\":%u,",
-        sample->time, sample->event->id, sample->weight, sample->thread.pid, sample->thread.tid);
-    fputs("\"comm\":", truth);
-    text_print_json(truth, sample->thread.comm);
-    fputs(",\"frames\":[", truth);
+    json_object(truth, NULL);
+    json_uint(truth, "time", sample->time);
+    json_uint(truth, "event", sample->event->id);
+    json_uint(truth, "weight", sample->weight);
+    json_uint(truth, "pid", sample->thread.pid);
+    json_uint(truth, "tid", sample->thread.tid);
+    json_text(truth, "comm", sample->thread.comm);
+    json_array(truth, "frames");
     for (uint32_t i = 0; i < world->frame_count; i++) {
-        fputs(i ? "," : "", truth);
-        put_frame(truth, &world->frames[i]);
+        const struct test_frame *frame = &world->frames[i];
+        json_array(truth, NULL);
+        json_text(truth, NULL, frame->method ? frame->method->name : NULL);
+        json_int(truth, NULL, frame->kind);
+        json_int(truth, NULL, frame->tier);
+        json_uint(truth, NULL, frame->line);
+        json_end(truth);
     }
-    fputs("]}", truth);
+    json_end(truth);
+    json_end(truth);
 }
 
 int main(int argc, char **argv)
@@ -53,8 +47,9 @@ int main(int argc, char **argv)
     }
     world_make(&world, strtoull(argv[2], NULL, 0));
     snprintf(truth_path, sizeof truth_path, "%s/truth.json", argv[1]);
-    FILE *truth = fopen(truth_path, "we");
-    int err = truth ? 0 : -1;
+    struct packed_output *output;
+    struct json_writer truth;
+    int err = packed_output_open(truth_path, false, &output);
     uint32_t count = 0;
     for (; export_formats[count]; count++) {
         snprintf(paths[count], sizeof paths[0], "%s/%s", argv[1], export_formats[count]->name);
@@ -64,13 +59,17 @@ int main(int argc, char **argv)
     orders[count] = (struct export_order){NULL, {.path = paths[count]}};
     err = err ? err : export_sink_new(orders, count + 1, &sink);
     err = err ? err : sink->ops->begin(sink, &world.recording);
-    fputs("[", truth);
+    if (err) {
+        return 1;
+    }
+    json_start(&truth, output);
+    json_array(&truth, NULL);
     for (long n = strtol(argv[3], NULL, 0); !err && n > 0; n--) {
         struct resolved_sample sample = world_sample(&world);
-        put_truth(truth, &sample, &world);
+        put_truth(&truth, &sample, &world);
         err = sink->ops->sample(sink, &sample);
     }
-    fputs("]\n", truth);
+    json_end(&truth);
     err = err ? err : sink->ops->end(sink);
-    return err || fclose(truth) != 0;
+    return packed_output_finish(output) || err;
 }
