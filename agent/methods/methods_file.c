@@ -266,9 +266,11 @@ static void add_methods(struct builder *builder, jclass klass, enum methods_reco
 
 static void add_class(struct builder *builder, jclass klass, enum methods_record_id id)
 {
+    const struct methods_file *table = builder->table;
+    uint64_t address;
     size_t count = 0;
-    if (proof_class_methods(builder->table->proof, builder->jni, &klass, 1, false, &builder->memory,
-                            &count)) {
+    if (proof_klasses(table->proof, builder->jni, &klass, 1, &address) &&
+        hotspot_class_methods(table->hotspot, &address, 1, false, &builder->memory, &count)) {
         add_methods(builder, klass, id, builder->memory.methods, count);
     }
 }
@@ -288,44 +290,16 @@ static void find_news(struct builder *builder, const size_t *counts, size_t coun
     pthread_mutex_unlock(&builder->table->lock);
 }
 
-/* Tells of what no event has told of these classes: all of it the first time. */
-static void catch_up_group(struct builder *builder, const jclass *classes, size_t count)
-{
-    size_t counts[HOTSPOT_CLASSES_MAX];
-    bool news[HOTSPOT_CLASSES_MAX];
-    bool first = builder->first;
-    bool read = proof_class_methods(builder->table->proof, builder->jni, classes, count, !first,
-                                    &builder->memory, counts);
-    const struct hotspot_method *method = builder->memory.methods;
-    if (read && builder->memory.count == 0) {
-        return;
-    }
-    if (read && !first) {
-        find_news(builder, counts, count, news);
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (!read && count > 1) {
-            catch_up_group(builder, &classes[i], 1); /* one of them is not to be had */
-        } else if (read && first) {
-            add_methods(builder, classes[i], METHODS_FOUND, method, counts[i]);
-            method += counts[i];
-        } else if (read && news[i]) {
-            add_class(builder, classes[i], METHODS_FOUND);
-        }
-    }
-}
-
 /*
  * Tells of the versions of these classes that a redefinition has replaced and threads still run,
  * which those do that were in them: loops that serve requests, above all. JVMTI knows none of them.
  */
-static void add_versions_before(struct builder *builder, const jclass *classes, size_t count)
+static void add_versions_before(struct builder *builder, const jclass *classes,
+                                const uint64_t *klasses, size_t count)
 {
     struct hotspot *hotspot = builder->table->hotspot;
-    uint64_t klasses[HOTSPOT_CLASSES_MAX];
     uint64_t versions[HOTSPOT_CLASSES_MAX];
-    if (!proof_klasses(builder->table->proof, builder->jni, classes, count, klasses) ||
-        !hotspot_versions_before(hotspot, klasses, count, versions)) {
+    if (!hotspot_versions_before(hotspot, klasses, count, versions)) {
         return;
     }
     for (size_t i = 0; i < count; i++) {
@@ -340,6 +314,39 @@ static void add_versions_before(struct builder *builder, const jclass *classes, 
                         builder->memory.count);
         }
     }
+}
+
+/* Tells of what no event has told of these classes: all of it the first time. */
+static void catch_up_group(struct builder *builder, const jclass *classes, size_t count)
+{
+    const struct methods_file *table = builder->table;
+    uint64_t klasses[HOTSPOT_CLASSES_MAX];
+    size_t counts[HOTSPOT_CLASSES_MAX];
+    bool news[HOTSPOT_CLASSES_MAX];
+    bool first = builder->first;
+    bool read =
+        proof_klasses(table->proof, builder->jni, classes, count, klasses) &&
+        hotspot_class_methods(table->hotspot, klasses, count, !first, &builder->memory, counts);
+    const struct hotspot_method *method = builder->memory.methods;
+    if (!read) {
+        for (size_t i = 0; i < count && count > 1; i++) {
+            catch_up_group(builder, &classes[i], 1); /* one of them is not to be had */
+        }
+        return;
+    }
+    if (!first) {
+        find_news(builder, counts, count, news);
+    }
+    const size_t told = builder->memory.count > 0 ? count : 0;
+    for (size_t i = 0; i < told; i++) {
+        if (first) {
+            add_methods(builder, classes[i], METHODS_FOUND, method, counts[i]);
+            method += counts[i];
+        } else if (news[i]) {
+            add_class(builder, classes[i], METHODS_FOUND);
+        }
+    }
+    add_versions_before(builder, classes, klasses, count);
 }
 
 /* Whether a loaded class has methods that can run: it is prepared, and no array. */
@@ -432,7 +439,6 @@ void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *
             }
             if (used > 0 && !atomic_load(&table->closed)) {
                 catch_up_group(builder, group, used);
-                add_versions_before(builder, group, used);
             }
             for (jint i = start; i < at; i++) {
                 (*jni)->DeleteLocalRef(jni, classes[i]);

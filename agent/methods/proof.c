@@ -239,11 +239,3 @@ bool proof_klasses(const struct proof *proof, JNIEnv *jni, const jclass *classes
     }
     return true;
 }
-
-bool proof_class_methods(const struct proof *proof, JNIEnv *jni, const jclass *classes,
-                         size_t count, bool brief, struct hotspot_methods *methods, size_t *counts)
-{
-    uint64_t klasses[HOTSPOT_CLASSES_MAX];
-    return proof_klasses(proof, jni, classes, count, klasses) &&
-           hotspot_class_methods(proof->hotspot, klasses, count, brief, methods, counts);
-}

@@ -22,11 +22,10 @@ void proof_free(struct proof *proof); /* NULL is fine */
  */
 void proof_make(struct proof *proof, jvmtiEnv *jvmti, JNIEnv *jni);
 
-/* hotspot_class_methods of classes, once it is believed; false before. proof may be NULL. */
-bool proof_class_methods(const struct proof *proof, JNIEnv *jni, const jclass *classes,
-                         size_t count, bool brief, struct hotspot_methods *methods, size_t *counts);
-
-/* The Klasses of so many classes, HOTSPOT_CLASSES_MAX at most; false as above. */
+/*
+ * The Klasses of so many classes, HOTSPOT_CLASSES_MAX at most, for hotspot_class_methods; false
+ * where one is not to be had, and before they are believed. proof may be NULL.
+ */
 bool proof_klasses(const struct proof *proof, JNIEnv *jni, const jclass *classes, size_t count,
                    uint64_t *klasses);
 

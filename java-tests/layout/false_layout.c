@@ -268,8 +268,10 @@ static void attempt(jvmtiEnv *jvmti, JNIEnv *jni, jclass *classes, jint class_co
     proof_make(proof, jvmti, jni);
     struct hotspot_methods methods = {0};
     for (jint i = 0; i < class_count; i++) {
+        uint64_t klass;
         size_t read = 0;
-        if (proof_class_methods(proof, jni, &classes[i], 1, false, &methods, &read)) {
+        if (proof_klasses(proof, jni, &classes[i], 1, &klass) &&
+            hotspot_class_methods(hotspot, &klass, 1, false, &methods, &read)) {
             counts.classes++;
             counts.named += methods.count;
         }
