@@ -129,6 +129,23 @@ int output_file_open(const char *path, struct output_file **out)
     return 0;
 }
 
+int output_file_open_of(const char *in, const char *path, struct output_file **out)
+{
+    struct stat source;
+    struct stat status;
+    if (stat(in, &source) == 0 && stat(path, &status) == 0 && source.st_dev == status.st_dev &&
+        source.st_ino == status.st_ino) {
+        error_message("failed to write %s: it is the input", path);
+        return -EINVAL;
+    }
+    return output_file_open(path, out);
+}
+
+int output_file_descriptor(const struct output_file *file)
+{
+    return file->fd;
+}
+
 void output_file_put(struct output_file *file, const void *bytes, size_t size)
 {
     if (size > BUFFER_SIZE - file->used) {

@@ -27,6 +27,12 @@ int output_path_check(const char *path);
  * errno after a message. */
 int output_file_open(const char *path, struct output_file **out);
 
+/* The same for what is made of the file `in`, which is another one. */
+int output_file_open_of(const char *in, const char *path, struct output_file **out);
+
+/* For who reads again what he writes, and calls nothing but the ends below; read and write. */
+int output_file_descriptor(const struct output_file *file);
+
 /* Appends; small pieces are gathered. */
 void output_file_put(struct output_file *file, const void *bytes, size_t size);
 void output_file_printf(struct output_file *file, const char *format, ...)

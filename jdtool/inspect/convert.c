@@ -22,7 +22,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- Sources of samply's dumps ---- */
 
@@ -505,14 +504,6 @@ int convert_dump(struct jitdump_reader *reader, const char *name, bool to_tree,
 
 /* jdtool convert: line rows for stock perf out of inline trees, and back; sources for samply. */
 
-static bool same_file(const char *in, const char *out)
-{
-    struct stat in_status;
-    struct stat out_status;
-    return stat(in, &in_status) == 0 && stat(out, &out_status) == 0 &&
-           in_status.st_dev == out_status.st_dev && in_status.st_ino == out_status.st_ino;
-}
-
 static void put(void *context, const void *bytes, size_t size)
 {
     output_file_put(context, bytes, size);
@@ -522,16 +513,12 @@ static void put(void *context, const void *bytes, size_t size)
 static int convert_file(const char *in, const char *out, bool to_tree,
                         struct samply_sources *sources)
 {
-    if (same_file(in, out)) {
-        error_message("failed to write %s: it is the input", out);
-        return STATUS_FAILED;
-    }
     struct jitdump_reader *reader;
     struct output_file *file;
     if (jitdump_reader_open(in, &reader) < 0) {
         return STATUS_FAILED;
     }
-    if (output_file_open(out, &file) < 0) {
+    if (output_file_open_of(in, out, &file) < 0) {
         jitdump_reader_close(reader);
         return STATUS_FAILED;
     }

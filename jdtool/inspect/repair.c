@@ -13,11 +13,9 @@
 #include <elf.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* Bytes collected before they are written. */
@@ -367,53 +365,28 @@ static void print_line(void *context, uint64_t offset, const char *what)
     }
 }
 
-/* 0, or a negative errno after a message: OUT must be a new or a regular file, and another one than
- * FILE. */
-static int check_output(const char *in, const char *out)
-{
-    struct stat in_status;
-    struct stat out_status;
-    int error = output_path_check(out);
-    if (error) {
-        return error;
-    }
-    if (stat(in, &in_status) == 0 && stat(out, &out_status) == 0 &&
-        in_status.st_dev == out_status.st_dev && in_status.st_ino == out_status.st_ino) {
-        error_message("failed to write %s: it is the input", out);
-        return -EINVAL;
-    }
-    return 0;
-}
-
 /* An exit_status. The dump appears under its name when it is complete. */
 static int repair_file(const char *in, const char *out)
 {
-    char temporary[PATH_MAX];
-    if (snprintf(temporary, sizeof(temporary), "%s.XXXXXX", out) >= (int)sizeof(temporary)) {
-        error_message("failed to write %s: %s", out, strerror(ENAMETOOLONG));
-        return STATUS_FAILED;
-    }
     struct jitdump_reader *reader;
-    if (check_output(in, out) < 0 || jitdump_reader_open(in, &reader) < 0) {
+    struct output_file *file;
+    if (jitdump_reader_open(in, &reader) < 0) {
         return STATUS_FAILED;
     }
-    int fd = mkstemp(temporary); /* 0600 */
-    if (fd < 0) {
-        error_message("failed to write %s: %s", out, strerror(errno));
+    if (output_file_open_of(in, out, &file) < 0) {
         jitdump_reader_close(reader);
         return STATUS_FAILED;
     }
     struct report report = {.path = in};
     struct repair_result result;
-    int error = repair_dump(reader, fd, print_line, &report, &result);
+    int error = repair_dump(reader, output_file_descriptor(file), print_line, &report, &result);
     jitdump_reader_close(reader);
-    if (!error && (fsync(fd) < 0 || rename(temporary, out) < 0)) {
-        error = -errno;
-    }
-    close(fd);
     if (error) {
-        unlink(temporary);
+        output_file_abort(file);
         error_message("failed to repair %s as %s: %s", in, out, strerror(-error));
+        return STATUS_FAILED;
+    }
+    if (output_file_finish(file) < 0) {
         return STATUS_FAILED;
     }
     if (report.lines > MAX_LINES) {
