@@ -32,7 +32,7 @@ static void put_late_part(struct perf_file *file, uint64_t time, uint64_t cookie
     put_late_chain(file, PID, time, cookie, chain, 3);
 }
 
-static int inject(void **state, const char *recording_name, const char *result, ...)
+static int inject_words(void **state, const char *recording_name, const char *result, va_list more)
 {
     char *argv[16] = {"inject", "-q", "-i"};
     int argc = 3;
@@ -42,20 +42,46 @@ static int inject(void **state, const char *recording_name, const char *result, 
     argv[argc++] = input;
     argv[argc++] = "-o";
     argv[argc++] = output;
-    va_list more;
-    va_start(more, result);
     for (char *argument; (argument = va_arg(more, char *));) {
         argv[argc++] = argument;
     }
-    va_end(more);
     optind = 0;
     return verb_inject.run(&verb_inject, argc, argv);
 }
 
+static int inject(void **state, const char *recording_name, const char *result, ...)
+{
+    va_list more;
+    va_start(more, result);
+    int status = inject_words(state, recording_name, result, more);
+    va_end(more);
+    return status;
+}
+
 /* ---- Reading the result ---- */
 
+static struct seen seen[32];
+static uint32_t count; /* of them */
+
+static void read_seen(void **state)
+{
+    memset(seen, 0, sizeof seen);
+    count = read_result(scratch_path(state, "r.data"), seen, 32);
+}
+
+/* What becomes of the recording with these options is in `seen`. */
+static void injected(void **state, const struct perf_file *file, ...)
+{
+    va_list more;
+    perf_file_write(file, scratch_path(state, "p.data"));
+    va_start(more, file);
+    assert_int_equal(inject_words(state, "p.data", "r.data", more), STATUS_DONE);
+    va_end(more);
+    read_seen(state);
+}
+
 /* The nth record of that type, from 0; of mappings those of code in images. */
-static const struct seen *nth(const struct seen *seen, uint32_t count, uint32_t type, uint32_t n)
+static const struct seen *nth(uint32_t type, uint32_t n)
 {
     for (uint32_t i = 0; i < count; i++) {
         bool counts = seen[i].type == type && (type != PERF_RECORD_MMAP2 || seen[i].offset > 0);
@@ -65,8 +91,8 @@ static const struct seen *nth(const struct seen *seen, uint32_t count, uint32_t 
     }
     return NULL;
 }
-#define MAPPING(n) nth(seen, count, PERF_RECORD_MMAP2, n)
-#define SAMPLE(n)  nth(seen, count, PERF_RECORD_SAMPLE, n)
+#define MAPPING(n) nth(PERF_RECORD_MMAP2, n)
+#define SAMPLE(n)  nth(PERF_RECORD_SAMPLE, n)
 
 /* The line that a file's line table has for an offset, and the source file's name. */
 static int line_at(const char *path, uint64_t offset, char *source, size_t room)
@@ -107,11 +133,7 @@ TEST(code_is_mapped_when_it_is_touched)
     put_sample(&file, PID, 1000550, second, 2);
     put_sample(&file, PID, 1000400, stub, 2); /* rounds hold records in any order */
     put_round(&file);
-    perf_file_write(&file, scratch_path(state, "p.data"));
-    assert_int_equal(inject(state, "p.data", "r.data", "--inline", "off", NULL), STATUS_DONE);
-
-    struct seen seen[32];
-    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 32);
+    injected(state, &file, "--inline", "off", NULL);
     static const struct {
         uint32_t type;
         uint64_t time;
@@ -153,10 +175,7 @@ TEST(keep_all_keeps_all)
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1};
     put_sample(&file, PID, 1000200, chain, 2);
     put_round(&file);
-    perf_file_write(&file, scratch_path(state, "p.data"));
-    assert_int_equal(inject(state, "p.data", "r.data", "--keep-all", NULL), STATUS_DONE);
-    struct seen seen[32];
-    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 32);
+    injected(state, &file, "--keep-all", NULL);
     static const char *const names[] = {"a.A.m()", "stub", "a.A.later()", "untouched"};
     for (uint32_t i = 0; i < 4; i++) {
         assert_non_null(MAPPING(i));
@@ -177,11 +196,7 @@ TEST(inlined_methods_are_frames)
     put_sample(&file, PID, 1000350, leaf, 5);
     put_sample(&file, PID, 1000351, caller, 4);
     put_round(&file);
-    perf_file_write(&file, scratch_path(state, "p.data"));
-
-    struct seen seen[32];
-    assert_int_equal(inject(state, "p.data", "r.data", "--inline", "expand", NULL), STATUS_DONE);
-    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 32);
+    injected(state, &file, "--inline", "expand", NULL);
     assert_int_equal(SAMPLE(0)->chain_count, 6);
     uint64_t frame = SAMPLE(0)->chain[3];
     assert_true(is_frame(frame));
@@ -208,11 +223,7 @@ TEST(inlined_methods_are_frames)
     /* --leaf: the sample's own address as well, where it is in user code. */
     uint64_t user[] = {PERF_CONTEXT_USER, CODE + 4};
     put_sample(&file, PID, 1000352, user, 2);
-    perf_file_write(&file, scratch_path(state, "p.data"));
-    assert_int_equal(inject(state, "p.data", "r.data", "--inline", "expand", "--leaf",
-                            "--inlined-suffix", "_[i]", NULL),
-                     STATUS_DONE);
-    count = read_result(scratch_path(state, "r.data"), seen, 32);
+    injected(state, &file, "--inline", "expand", "--leaf", "--inlined-suffix", "_[i]", NULL);
     for (uint32_t i = 0; i < count; i++) {
         if (seen[i].type == PERF_RECORD_SAMPLE && seen[i].time == 1000352) {
             assert_true(is_frame(seen[i].address));
@@ -238,10 +249,7 @@ TEST(garbage_in_chains_is_no_frame)
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 65, (uint64_t)-1, CODE + 4, CODE + 5, garbage};
     put_sample(&file, PID, 1000351, chain, 6);
     put_sample(&file, PID, 1000352, chain, 6);
-    perf_file_write(&file, scratch_path(state, "p.data"));
-    assert_int_equal(inject(state, "p.data", "r.data", "--inline", "off", NULL), STATUS_DONE);
-    struct seen seen[32];
-    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 32);
+    injected(state, &file, "--inline", "off", NULL);
     for (uint32_t i = 0; i < 2; i++) {
         assert_int_equal(SAMPLE(i)->chain_count, 5);
         assert_true(SAMPLE(i)->chain[1] == CODE + 65);
@@ -257,13 +265,8 @@ TEST(debugging_information_tells_of_inlined_methods)
     struct perf_file file = recording_of_jvm(state);
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 4};
     put_sample(&file, PID, 1000350, chain, 2);
-    perf_file_write(&file, scratch_path(state, "p.data"));
     mkdir(scratch_path(state, "src"), 0700);
-    assert_int_equal(inject(state, "p.data", "r.data", "--inline", "dwarf", "--source-path",
-                            scratch_path(state, "src"), NULL),
-                     STATUS_DONE);
-    struct seen seen[8] = {0};
-    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
+    injected(state, &file, "--inline", "dwarf", "--source-path", scratch_path(state, "src"), NULL);
     assert_int_equal(SAMPLE(0)->chain_count, 2);
     uint64_t address = MAPPING(0)->offset;
 
@@ -309,9 +312,7 @@ TEST(the_build_id_is_that_of_code_names_and_lines)
         put_marker(&file, state);
         uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 4};
         put_sample(&file, PID, 1000350, chain, 2);
-        perf_file_write(&file, scratch_path(state, "p.data"));
-        assert_int_equal(inject(state, "p.data", "r.data", "--inline", modes[i], NULL),
-                         STATUS_DONE);
+        injected(state, &file, "--inline", modes[i], NULL);
         struct perf_data *data;
         size_t size;
         assert_int_equal(perf_data_open(scratch_path(state, "r.data"), &data), 0);
@@ -333,10 +334,7 @@ TEST(a_fork_has_its_parents_code)
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 5};
     put_sample(&file, PID + 1, 1000700, chain, 2);
     put_round(&file);
-    perf_file_write(&file, scratch_path(state, "p.data"));
-    assert_int_equal(inject(state, "p.data", "r.data", "--inline", "expand", NULL), STATUS_DONE);
-    struct seen seen[8] = {0};
-    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
+    injected(state, &file, "--inline", "expand", NULL);
     assert_int_equal(SAMPLE(0)->chain_count, 3);
     assert_string_equal(symbol_at(MAPPING(0)->path, MAPPING(0)->offset), "a.A.m()");
     assert_int_equal(MAPPING(0)->pid, PID + 1); /* its parent has not touched it */
@@ -373,10 +371,7 @@ TEST(the_scorecard_tells_why)
         put_sample(&file, samples[i].pid, samples[i].time, chain, i == 0 ? 3 : 2);
     }
     perf_file_record(&file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, samples, 8); /* cut short */
-    perf_file_write(&file, scratch_path(state, "p.data"));
-    assert_int_equal(
-        inject(state, "p.data", "r.data", "--scorecard", scratch_path(state, "card.json"), NULL),
-        STATUS_DONE);
+    injected(state, &file, "--scorecard", scratch_path(state, "card.json"), NULL);
     static char text[8192];
     scratch_read_text(scratch_path(state, "card.json"), text, sizeof text);
     assert_non_null(strstr(text, "\"verdict\": \"bad\""));
@@ -426,10 +421,7 @@ TEST(short_copies_are_told_as_such)
                               0,
                               16};
         perf_file_record(&file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, payload, sizeof payload);
-        perf_file_write(&file, scratch_path(state, "p.data"));
-        assert_int_equal(inject(state, "p.data", "r.data", "--scorecard",
-                                scratch_path(state, "card.json"), NULL),
-                         STATUS_DONE);
+        injected(state, &file, "--scorecard", scratch_path(state, "card.json"), NULL);
         static char text[8192];
         scratch_read_text(scratch_path(state, "card.json"), text, sizeof text);
         assert_non_null(strstr(text, "\"copy_too_short\": 1"));
@@ -445,16 +437,12 @@ TEST(callers_are_addresses_in_the_call)
     static const char *const modes[] = {"off", "dwarf", "expand"};
     for (int i = 0; i < 3; i++) {
         struct perf_file file = recording();
-        struct seen seen[8] = {0};
         char source[64] = "";
         write_simple_dump(state);
         put_marker(&file, state);
         uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 2, CODE + 4};
         put_sample(&file, PID, 1000350, chain, 3);
-        perf_file_write(&file, scratch_path(state, "p.data"));
-        assert_int_equal(inject(state, "p.data", "r.data", "--inline", modes[i], NULL),
-                         STATUS_DONE);
-        uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
+        injected(state, &file, "--inline", modes[i], NULL);
         assert_int_equal(SAMPLE(0)->chain_count, 3);
         assert_true(SAMPLE(0)->chain[1] == CODE + 2);
         assert_true(SAMPLE(0)->chain[2] == CODE + 3);
@@ -558,8 +546,8 @@ TEST(a_wrong_clock_is_told_and_costs_the_names_only)
     scratch_read_text(scratch_path(state, "card.json"), text, sizeof text);
     assert_non_null(strstr(text, "-k mono"));
     assert_non_null(strstr(text, "\"verdict\": \"bad\""));
-    struct seen seen[8] = {0};
-    assert_int_equal(read_result(scratch_path(state, "r.data"), seen, 8), 3);
+    read_seen(state);
+    assert_int_equal(count, 3);
     free(file.records);
 }
 
@@ -578,8 +566,7 @@ TEST(an_empty_dump_costs_its_own_names_only)
     snprintf(empty, sizeof empty, "%s", scratch_path(state, "jit-4243.dump"));
     assert_int_equal(inject(state, "p.data", "r.data", NULL), STATUS_DONE);
     assert_int_equal(inject(state, "p.data", "r.data", "--dump", empty, NULL), STATUS_DONE);
-    struct seen seen[8] = {0};
-    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
+    read_seen(state);
     assert_string_equal(symbol_at(MAPPING(0)->path, MAPPING(0)->offset), "a.A.m()");
     assert_null(MAPPING(1));
 
@@ -615,11 +602,7 @@ TEST(dumps_of_one_name_go_to_their_own_jvms)
         uint64_t chain[] = {PERF_CONTEXT_USER, CODE};
         put_sample(&file, i ? PID : PID + 1, began + 200, chain, 2);
     }
-    perf_file_write(&file, scratch_path(state, "p.data"));
-    assert_int_equal(inject(state, "p.data", "r.data", "--dump", path[0], "--dump", path[1], NULL),
-                     STATUS_DONE);
-    struct seen seen[8] = {0};
-    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
+    injected(state, &file, "--dump", path[0], "--dump", path[1], NULL);
     for (uint32_t i = 0; i < 2; i++) {
         assert_string_equal(symbol_at(MAPPING(i)->path, MAPPING(i)->offset),
                             MAPPING(i)->pid == PID ? "early" : "late");
@@ -652,8 +635,8 @@ TEST(the_dump_of_an_earlier_run_is_refused)
         static char text[8192];
         scratch_read_text(scratch_path(state, "card.json"), text, sizeof text);
         assert_non_null(strstr(text, "of an earlier run"));
-        struct seen seen[8] = {0};
-        assert_int_equal(read_result(scratch_path(state, "r.data"), seen, 8), from ? 2 : 3);
+        read_seen(state);
+        assert_int_equal(count, from ? 2 : 3);
         free(file.records);
     }
 }
@@ -679,10 +662,7 @@ TEST(a_replaced_dump_is_not_taken_for_the_first_ones)
         uint64_t chain[] = {PERF_CONTEXT_USER, CODE};
         put_sample(&file, PID + i, 1000200, chain, 2);
     }
-    perf_file_write(&file, scratch_path(state, "p.data"));
-    assert_int_equal(inject(state, "p.data", "r.data", NULL), STATUS_DONE);
-    struct seen seen[8] = {0};
-    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
+    injected(state, &file, NULL);
     assert_int_equal(count, 5); /* the first one's marker, two samples, an image and its code */
     assert_int_equal(MAPPING(0)->pid, PID + 1);
     free(file.records);
@@ -702,8 +682,7 @@ TEST(a_named_dump_goes_to_the_process_of_its_time)
     char dump[256];
     snprintf(dump, sizeof dump, "%s", scratch_path(state, "jit-4242.dump"));
     assert_int_equal(inject(state, "p.data", "r.data", "--dump", dump, NULL), STATUS_DONE);
-    struct seen seen[8] = {0};
-    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
+    read_seen(state);
     assert_int_equal(MAPPING(0)->time, 1000200);
     assert_string_equal(symbol_at(MAPPING(0)->path, MAPPING(0)->offset), "a.A.m()");
     assert_null(MAPPING(1)); /* the second process has none */
@@ -722,10 +701,7 @@ TEST(the_return_barrier_is_no_return_address)
     put_marker(&file, state);
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 40, CODE + 16, CODE + 32};
     put_sample(&file, PID, 1000200, chain, 4);
-    perf_file_write(&file, scratch_path(state, "p.data"));
-    assert_int_equal(inject(state, "p.data", "r.data", NULL), STATUS_DONE);
-    struct seen seen[8] = {0};
-    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
+    injected(state, &file, NULL);
     assert_true(SAMPLE(0)->chain[1] == CODE + 40);
     assert_true(SAMPLE(0)->chain[2] == CODE + 16);
     assert_true(SAMPLE(0)->chain[3] == CODE + 31); /* a call as the last instruction */
@@ -741,17 +717,14 @@ TEST(late_call_chains_are_rewritten)
     put_sample(&file, PID, 1000350, kernel, 4);
     put_late_part(&file, 1000351, 77);
     put_late_part(&file, 1000352, 78);
-    perf_file_write(&file, scratch_path(state, "p.data"));
-    assert_int_equal(inject(state, "p.data", "r.data", "--inline", "expand", "--scorecard",
-                            scratch_path(state, "card.json"), NULL),
-                     STATUS_DONE);
+    injected(state, &file, "--inline", "expand", "--scorecard", scratch_path(state, "card.json"),
+             NULL);
     static char json[8192];
     scratch_read_text(scratch_path(state, "card.json"), json, sizeof json);
     assert_non_null(strstr(json, "\"samples\": 1,"));
     assert_non_null(strstr(json, "\"frames_in_generated_code_named\": 4,"));
 
-    struct seen seen[32] = {0};
-    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 32);
+    read_seen(state);
     assert_null(SAMPLE(1));
     assert_int_equal(SAMPLE(0)->time, 1000350);
     assert_int_equal(SAMPLE(0)->chain_count, 6);
@@ -807,10 +780,8 @@ TEST(samples_that_cannot_be_unwound_keep_their_own_address)
     static const uint64_t abis[] = {PERF_SAMPLE_REGS_ABI_32, PERF_SAMPLE_REGS_ABI_64};
     for (int i = 0; i < 2; i++) { /* a 32-bit program; a process that nobody heard of */
         struct perf_file file = recording_with_copy(abis[i]);
-        perf_file_write(&file, scratch_path(state, "p.data"));
-        assert_int_equal(inject(state, "p.data", "r.data", NULL), STATUS_DONE);
-        struct seen seen[2] = {0};
-        assert_int_equal(read_result(scratch_path(state, "r.data"), seen, 2), 1);
+        injected(state, &file, NULL);
+        assert_int_equal(count, 1);
         assert_int_equal(seen[0].chain_count, 2);
         assert_true(seen[0].chain[0] == PERF_CONTEXT_USER);
         assert_true(seen[0].chain[1] == CODE + 5);
@@ -826,8 +797,7 @@ TEST(copies_of_other_machines_are_left_alone)
     } arch = {12, "riscv64"};
     struct perf_file file = recording_with_copy(PERF_SAMPLE_REGS_ABI_64);
     perf_file_feature(&file, PERF_FEATURE_ARCH, &arch, sizeof arch);
-    perf_file_write(&file, scratch_path(state, "p.data"));
-    assert_int_equal(inject(state, "p.data", "r.data", NULL), STATUS_DONE);
+    injected(state, &file, NULL);
     struct perf_data *data;
     struct perf_record record;
     assert_int_equal(perf_data_open(scratch_path(state, "r.data"), &data), 0);
@@ -855,10 +825,7 @@ TEST(processor_time_stamps_are_converted)
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE};
     put_sample(&file, PID, 1500600, chain, 2);
     put_sample(&file, PID, 2500600, chain, 2);
-    perf_file_write(&file, scratch_path(state, "p.data"));
-    assert_int_equal(inject(state, "p.data", "r.data", NULL), STATUS_DONE);
-    struct seen seen[8] = {0};
-    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
+    injected(state, &file, NULL);
     assert_int_equal(MAPPING(0)->time, 1500600);
     assert_string_equal(symbol_at(MAPPING(0)->path, MAPPING(0)->offset), "first");
     assert_int_equal(MAPPING(1)->time, 2500600);
@@ -892,10 +859,7 @@ TEST(a_second_dump_takes_over)
         uint64_t chain[] = {PERF_CONTEXT_USER, CODE + (i == 2 ? 64 : 0)};
         put_sample(&file, PID, times[i], chain, 2);
     }
-    perf_file_write(&file, scratch_path(state, "p.data"));
-    assert_int_equal(inject(state, "p.data", "r.data", NULL), STATUS_DONE);
-    struct seen seen[8] = {0};
-    uint32_t count = read_result(scratch_path(state, "r.data"), seen, 8);
+    injected(state, &file, NULL);
     assert_string_equal(symbol_at(MAPPING(0)->path, MAPPING(0)->offset), "old");
     assert_string_equal(symbol_at(MAPPING(1)->path, MAPPING(1)->offset), "new");
     assert_string_not_equal(MAPPING(0)->path, MAPPING(1)->path);
