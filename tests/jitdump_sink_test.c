@@ -42,9 +42,17 @@ static struct occupancy *open_dump(void **state)
     return sink;
 }
 
-static void read_dump(struct decoded_dump *dump, void **state)
+static struct decoded_dump read_dump(void **state)
 {
-    decoded_dump_read(dump, path_of_pid(state, getpid()));
+    struct decoded_dump dump;
+    decoded_dump_read(&dump, path_of_pid(state, getpid()));
+    return dump;
+}
+
+static struct decoded_dump close_dump(struct occupancy *sink, void **state)
+{
+    occupancy_close(sink);
+    return read_dump(state);
 }
 
 /* Code whose bytes and size follow from its address, so that readers of the dump can check them. */
@@ -63,8 +71,7 @@ TEST_WITH(header_is_there_at_once_and_mapped, set_up, scratch_remove)
 {
     uint64_t before = stamp_monotonic();
     struct occupancy *sink = open_dump(state);
-    struct decoded_dump dump;
-    read_dump(&dump, state);
+    struct decoded_dump dump = read_dump(state);
     assert_int_equal(dump.size, 40);
     uint8_t elf[20];
     FILE *self = fopen("/proc/self/exe", "re");
@@ -97,8 +104,7 @@ TEST_WITH(load_has_every_field, set_up, scratch_remove)
     struct code code = plain_code(0x7f1122334450, 5, "java.lang.String.hashCode()");
     code.bytes = "\x55\x48\0\xc3\x90";
     assert_int_equal(occupancy_load(sink, &code, NULL), 0);
-    struct decoded_dump dump;
-    read_dump(&dump, state);
+    struct decoded_dump dump = read_dump(state);
     assert_int_equal(dump.count, 1);
     const uint8_t *load = dump.records[0].at;
     assert_int_equal(dump.records[0].id, DECODED_LOAD);
@@ -114,7 +120,7 @@ TEST_WITH(load_has_every_field, set_up, scratch_remove)
     decoded_dump_free(&dump);
 
     occupancy_close(sink);
-    read_dump(&dump, state);
+    dump = read_dump(state);
     assert_int_equal(dump.count, 2);
     assert_int_equal(dump.records[1].id, DECODED_CLOSE);
     assert_int_equal(dump.records[1].size, 16);
@@ -129,9 +135,7 @@ TEST_WITH(code_may_be_empty_or_left_out, set_up, scratch_remove)
     bare.bytes = NULL;
     assert_int_equal(occupancy_load(sink, &empty, NULL), 0);
     assert_int_equal(occupancy_load(sink, &bare, NULL), 0);
-    occupancy_close(sink);
-    struct decoded_dump dump;
-    read_dump(&dump, state);
+    struct decoded_dump dump = close_dump(sink, state);
     assert_int_equal(dump.records[0].size, 56 + 6);
     assert_int_equal(u64_at(dump.records[0].at + 40), 0);
     /* perf takes the code's place as the record's end minus code_size. */
@@ -190,9 +194,7 @@ TEST_WITH(debug_info_has_rows_up_to_the_end, set_up, scratch_remove)
     struct occupancy *sink = open_dump(state);
     struct code code = inlined_code(0x40000);
     assert_int_equal(occupancy_load(sink, &code, NULL), 0);
-    occupancy_close(sink);
-    struct decoded_dump dump;
-    read_dump(&dump, state);
+    struct decoded_dump dump = close_dump(sink, state);
     decoded_dump_check_groups(&dump);
     assert_int_equal(dump.records[0].id, DECODED_DEBUG_INFO);
     struct decoded_entry entries[8];
@@ -260,10 +262,7 @@ TEST_WITH(trailer_defines_each_method_once_a_dump, set_up, scratch_remove)
         struct code second = inlined_code(0x50000);
         assert_int_equal(occupancy_load(sink, &first, NULL), 0);
         assert_int_equal(occupancy_load(sink, &second, NULL), 0);
-        occupancy_close(sink);
-
-        struct decoded_dump dump;
-        read_dump(&dump, state);
+        struct decoded_dump dump = close_dump(sink, state);
         struct decoded_entry entries[8];
         struct decoded_bytes trailer;
         decoded_entries(&dump.records[0], entries, 8, &trailer);
@@ -289,9 +288,7 @@ TEST_WITH(stub_has_a_trailer_without_entries, set_up, scratch_remove)
     struct code code = plain_code(0x1000, 16, "stub");
     code.facts.kind = JITDUMP_KIND_STUB;
     assert_int_equal(occupancy_load(sink, &code, NULL), 0);
-    occupancy_close(sink);
-    struct decoded_dump dump;
-    read_dump(&dump, state);
+    struct decoded_dump dump = close_dump(sink, state);
     struct decoded_entry entries[1];
     struct decoded_bytes trailer;
     assert_int_equal(decoded_entries(&dump.records[0], entries, 1, &trailer), 0);
@@ -309,9 +306,7 @@ TEST_WITH(move_tells_whose_code_it_is, set_up, scratch_remove)
     occupancy_load(sink, &code, NULL);
     assert_int_equal(occupancy_move(sink, 0x1000, 0x3000, 0x100), 0);
     assert_int_equal(occupancy_move(sink, 0x1000, 0x5000, 0x100), -ENOENT);
-    occupancy_close(sink);
-    struct decoded_dump dump;
-    read_dump(&dump, state);
+    struct decoded_dump dump = close_dump(sink, state);
     assert_int_equal(dump.count, 3);
     const uint8_t *move = dump.records[1].at;
     assert_int_equal(dump.records[1].id, DECODED_MOVE);
@@ -338,9 +333,7 @@ TEST_WITH(code_counts_from_when_its_range_was_given_up, set_up, scratch_remove)
     uint64_t behind = stamp_monotonic();
     occupancy_load(sink, &new, NULL);
     occupancy_load(sink, &old, NULL); /* reaches into the new one, which nobody reported as gone */
-    occupancy_close(sink);
-    struct decoded_dump dump;
-    read_dump(&dump, state);
+    struct decoded_dump dump = close_dump(sink, state);
     assert_int_equal(dump.count, 4);
     assert_true(dump.records[1].stamp >= before && dump.records[1].stamp <= behind);
     assert_true(dump.records[2].stamp > dump.records[1].stamp);
@@ -365,9 +358,7 @@ TEST_WITH(replay_and_events_do_not_double, set_up, scratch_remove)
     around.replayed = true;
     around.facts.kind = JITDUMP_KIND_STUB;
     occupancy_load(sink, &around, NULL);
-    occupancy_close(sink);
-    struct decoded_dump dump;
-    read_dump(&dump, state);
+    struct decoded_dump dump = close_dump(sink, state);
     assert_int_equal(decoded_dump_check_groups(&dump), 4);
     const uint8_t *left = dump.records[4].at;
     const uint8_t *right = dump.records[6].at;
@@ -386,9 +377,7 @@ TEST_WITH(indices_are_unique_in_the_process, set_up, scratch_remove)
         struct occupancy *sink = open_dump(state);
         struct code code = plain_code(0x1000, 8, "x");
         occupancy_load(sink, &code, NULL);
-        occupancy_close(sink);
-        struct decoded_dump dump;
-        read_dump(&dump, state);
+        struct decoded_dump dump = close_dump(sink, state);
         indices[session] = u64_at(dump.records[0].at + 48);
         decoded_dump_free(&dump);
         assert_int_equal(unlink(path_of_pid(state, getpid())), 0);
@@ -442,9 +431,7 @@ TEST_WITH(groups_stay_whole_with_many_threads, set_up, scratch_remove)
     assert_int_equal(stats.dropped, 0);
     assert_string_equal(stats.path, path_of_pid(state, getpid()));
     uint64_t bytes = stats.bytes;
-    occupancy_close(sink);
-    struct decoded_dump dump;
-    read_dump(&dump, state);
+    struct decoded_dump dump = close_dump(sink, state);
     assert_int_equal(dump.size, bytes + 16);
     assert_int_equal(decoded_dump_check_groups(&dump), THREADS * LOADS_PER_THREAD);
     assert_int_equal(dump.count, 2 * THREADS * LOADS_PER_THREAD + 1);
@@ -485,9 +472,7 @@ TEST_WITH(bad_disk_leaves_whole_groups, set_up, scratch_remove)
     assert_true(stats.failed);
     assert_int_equal(stats.records, 1);
     assert_int_equal(stats.dropped, 2);
-    occupancy_close(sink);
-    struct decoded_dump dump;
-    read_dump(&dump, state);
+    struct decoded_dump dump = close_dump(sink, state);
     assert_false(dump.torn);
     assert_int_equal(dump.count, 2); /* and no CLOSE */
     decoded_dump_free(&dump);
@@ -509,9 +494,7 @@ TEST_WITH(max_is_kept_at_a_record_boundary, set_up, scratch_remove)
     struct sink_stats stats;
     occupancy_stats(sink, 0, &stats);
     assert_true(stats.failed);
-    occupancy_close(sink);
-    struct decoded_dump dump;
-    read_dump(&dump, state);
+    struct decoded_dump dump = close_dump(sink, state);
     assert_true(dump.size <= 5000 && dump.size > 5000 - 1500);
     decoded_dump_check_groups(&dump);
     assert_int_equal(dump.records[dump.count - 1].id, DECODED_CLOSE);
@@ -529,9 +512,7 @@ TEST_WITH(max_counts_the_end_mark, set_up, scratch_remove)
         assert_int_equal(open_jitdump(&options, &sink), 0);
         struct code code = plain_code(0x1000, 16, "x");
         assert_int_equal(occupancy_load(sink, &code, NULL), max == 40 + 74 + 16 ? 0 : -EFBIG);
-        occupancy_close(sink);
-        struct decoded_dump dump;
-        read_dump(&dump, state);
+        struct decoded_dump dump = close_dump(sink, state);
         assert_true(dump.size <= max);
         assert_int_equal(dump.records[dump.count - 1].id, DECODED_CLOSE);
         decoded_dump_free(&dump);
@@ -556,9 +537,7 @@ TEST_WITH(the_end_mark_bears_the_moment_of_closing, set_up, scratch_remove)
         const struct code code = plain_code(0x1000, 16, "counts from the dump's beginning");
         assert_int_equal(occupancy_load(sink, &code, NULL), 0);
         uint64_t before = stamp_now(clocks[i]);
-        occupancy_close(sink);
-        struct decoded_dump dump;
-        read_dump(&dump, state);
+        struct decoded_dump dump = close_dump(sink, state);
         assert_int_equal(dump.count, 2);
         assert_true(dump.records[0].stamp < before);
         assert_int_equal(dump.records[1].id, DECODED_CLOSE);
@@ -589,9 +568,7 @@ TEST_WITH(thousands_of_methods_are_defined_once_each, set_up, scratch_remove)
             assert_int_equal(occupancy_load(sink, &code, NULL), 0);
         }
     }
-    occupancy_close(sink);
-    struct decoded_dump dump;
-    read_dump(&dump, state);
+    struct decoded_dump dump = close_dump(sink, state);
     size_t defined = 0;
     for (size_t i = 0; i < dump.count; i++) {
         struct decoded_entry entries[1];
@@ -614,9 +591,7 @@ TEST_WITH(giant_is_left_out_and_its_definitions_come_later, set_up, scratch_remo
     assert_int_equal(occupancy_load(sink, &giant, NULL), -ENOMEM);
     struct code code = inlined_code(0x10000);
     assert_int_equal(occupancy_load(sink, &code, NULL), 0);
-    occupancy_close(sink);
-    struct decoded_dump dump;
-    read_dump(&dump, state);
+    struct decoded_dump dump = close_dump(sink, state);
     assert_int_equal(decoded_dump_check_groups(&dump), 1);
     struct decoded_entry entries[8];
     struct decoded_bytes trailer;
@@ -699,8 +674,7 @@ TEST_WITH(fork_writes_nothing, set_up, scratch_remove)
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    struct decoded_dump dump;
-    read_dump(&dump, state);
+    struct decoded_dump dump = read_dump(state);
     assert_int_equal(dump.count, 2);
     decoded_dump_free(&dump);
     decoded_dump_read(&dump, path_of_pid(state, child));
@@ -722,9 +696,7 @@ TEST_WITH(tsc_is_the_processors_clock, set_up, scratch_remove)
     struct occupancy *sink = NULL;
     uint64_t before = __builtin_ia32_rdtsc();
     assert_int_equal(open_jitdump(&options, &sink), 0);
-    occupancy_close(sink);
-    struct decoded_dump dump;
-    read_dump(&dump, state);
+    struct decoded_dump dump = close_dump(sink, state);
     assert_int_equal(u64_at(dump.bytes + 32), 1);
     assert_true(u64_at(dump.bytes + 24) >= before);
     assert_true(dump.records[0].stamp <= __builtin_ia32_rdtsc());
