@@ -1,6 +1,9 @@
 #include "jdtool/base/processes.h"
 
+#include "jdtool/base/descriptor.h"
+
 #include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,6 +32,44 @@ const char *process_stat_field(const char *text, int number)
         at = strchr(at + 1, ' ');
     }
     return at ? at + 1 : NULL;
+}
+
+/* "7f12-7f34 r-xp 00001000 08:01 1234   /path" */
+static bool parse_mapping(char *line, struct process_mapping *mapping)
+{
+    char *at = line;
+    line[strcspn(line, "\n")] = '\0';
+    mapping->start = strtoull(line, &at, 16);
+    mapping->end = *at == '-' ? strtoull(at + 1, &at, 16) : 0;
+    if (mapping->end <= mapping->start || *at != ' ' || strlen(at) <= 5) {
+        return false;
+    }
+    mapping->rights = at + 1;
+    mapping->offset = strtoull(at + 5, &at, 16);
+    mapping->major = (unsigned)strtoul(at, &at, 16);
+    mapping->minor = *at == ':' ? (unsigned)strtoul(at + 1, &at, 16) : 0;
+    mapping->inode = strtoull(at, &at, 10);
+    mapping->path = at + strspn(at, " ");
+    return true;
+}
+
+void process_mappings(int fd, bool (*take)(void *context, struct process_mapping *mapping),
+                      void *context)
+{
+    FILE *maps = fd >= 0 ? fdopen(fd, "re") : NULL;
+    char *line = NULL;
+    size_t room = 0;
+    bool more = maps != NULL;
+    while (more && getline(&line, &room, maps) > 0) {
+        struct process_mapping mapping;
+        more = !parse_mapping(line, &mapping) || take(context, &mapping);
+    }
+    free(line);
+    if (maps) {
+        (void)fclose(maps);
+    } else {
+        descriptor_close(fd);
+    }
 }
 
 void process_root_read(int directory, struct process_root *root)

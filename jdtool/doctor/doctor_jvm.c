@@ -1,5 +1,6 @@
 /* What recording needs of a JVM that runs. Not to attach is an answer here. */
 #include "jdtool/base/descriptor.h"
+#include "jdtool/base/processes.h"
 #include "jdtool/base/text.h"
 #include "jdtool/confined/confined.h"
 #include "jdtool/doctor/doctor.h"
@@ -289,22 +290,21 @@ static void check_libjvm(struct doctor *doctor, struct jvm *jvm)
     }
 }
 
+static bool look_for_musl(void *found, struct process_mapping *mapping)
+{
+    *(bool *)found |= strstr(mapping->path, "/ld-musl-") != NULL;
+    return true;
+}
+
 static bool is_musl(const struct jvm *jvm)
 {
     char name[64];
     char path[PATH_MAX];
-    char line[PATH_MAX + 128];
-    bool is = false;
+    bool found = false;
     snprintf(name, sizeof name, "%d/maps", (int)jvm->target.process.pid);
     kernel_path(name, path);
-    FILE *maps = fopen(path, "re");
-    while (maps && !is && fgets(line, sizeof line, maps)) {
-        is = strstr(line, "/ld-musl-") != NULL;
-    }
-    if (maps) {
-        (void)fclose(maps);
-    }
-    return is;
+    process_mappings(open(path, O_RDONLY | O_CLOEXEC), look_for_musl, &found);
+    return found;
 }
 
 static void check_libc(struct doctor *doctor, struct jvm *jvm)

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -206,91 +207,39 @@ static bool name_fits(const char *path, const struct mapped_name *name)
     return strcmp(rest, name->suffix) == 0;
 }
 
-/* One line of maps: "start-end perms offset dev inode   path". */
-struct mapping_line {
-    char *range;
-    bool executable;
-    dev_t device;
-    ino_t inode;
-    char *path; /* "": none */
-};
-
-static bool parse_mapping(char *line, struct mapping_line *out)
-{
-    char *words[5];
-    char *at = line;
-    for (int i = 0; i < 5; i++) {
-        words[i] = at + strspn(at, " ");
-        at = words[i] + strcspn(words[i], " ");
-        if (at == words[i]) {
-            return false;
-        }
-        if (*at) {
-            *at++ = '\0';
-        }
-    }
-    char *colon = NULL;
-    unsigned long major_number = strtoul(words[3], &colon, 16);
-    if (*colon != ':') {
-        return false;
-    }
-    out->range = words[0];
-    out->executable = strlen(words[1]) >= 3 && words[1][2] == 'x';
-    out->device = makedev(major_number, strtoul(colon + 1, NULL, 16));
-    out->inode = (ino_t)strtoull(words[4], NULL, 10);
-    out->path = at + strspn(at, " ");
-    return true;
-}
-
-/* Reads the maps a line at a time; a line ends with a NUL, and true goes on. */
 static void read_mappings(const struct live_process *process,
-                          bool (*take)(void *context, struct mapping_line *line), void *context)
+                          bool (*take)(void *context, struct process_mapping *mapping),
+                          void *context)
 {
-    int fd = openat(process->directory, "maps", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    FILE *maps = fd >= 0 ? fdopen(fd, "re") : NULL;
-    if (!maps) {
-        descriptor_close(fd);
-        return;
-    }
-    char *line = NULL;
-    size_t room = 0;
-    ssize_t length;
-    bool more = true;
-    while (more && (length = getline(&line, &room, maps)) > 0) {
-        struct mapping_line mapping;
-        if (line[length - 1] == '\n') {
-            line[length - 1] = '\0';
-        }
-        more = !parse_mapping(line, &mapping) || take(context, &mapping);
-    }
-    free(line);
-    fclose(maps);
+    process_mappings(openat(process->directory, "maps", O_RDONLY | O_NOFOLLOW | O_CLOEXEC), take,
+                     context);
 }
 
 struct path_search {
     const struct mapped_name *name;
     char *path;
-    char range[40];
+    uint64_t start, end; /* of the mapping */
     bool found;
 };
 
-static bool take_path(void *context, struct mapping_line *line)
+static bool take_path(void *context, struct process_mapping *mapping)
 {
     static const char deleted[] = " (deleted)";
     struct path_search *search = context;
-    size_t length = strlen(line->path);
-    if (length > sizeof deleted - 1 &&
-        strcmp(line->path + length - (sizeof deleted - 1), deleted) == 0) {
+    char *path = mapping->path;
+    size_t length = strlen(path);
+    if (length > sizeof deleted - 1 && strcmp(path + length - (sizeof deleted - 1), deleted) == 0) {
         length -= sizeof deleted - 1;
-        line->path[length] = '\0';
+        path[length] = '\0';
     }
     /* A library that failed to load may leave a mapping behind, but none that can be executed. */
-    if ((!line->executable && !search->name->data) || line->path[0] != '/' || length >= PATH_MAX ||
-        !name_fits(line->path, search->name)) {
+    if ((mapping->rights[2] != 'x' && !search->name->data) || path[0] != '/' ||
+        length >= PATH_MAX || !name_fits(path, search->name)) {
         return true;
     }
-    memcpy(search->path, line->path, length + 1);
-    snprintf(search->range, sizeof search->range, "%s", line->range);
+    memcpy(search->path, path, length + 1);
+    search->start = mapping->start;
+    search->end = mapping->end;
     search->found = true;
     return search->name->last;
 }
@@ -315,7 +264,8 @@ bool process_mapped_file(const struct live_process *process, const struct mapped
 {
     struct path_search search = {.name = name, .path = path};
     read_mappings(process, take_path, &search);
-    snprintf(path, PATH_MAX, "/proc/%d/map_files/%s", (int)process->pid, search.range);
+    snprintf(path, PATH_MAX, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)process->pid,
+             search.start, search.end);
     return search.found && access(path, R_OK) == 0;
 }
 
@@ -325,10 +275,11 @@ struct inode_search {
     bool found;
 };
 
-static bool take_inode(void *context, struct mapping_line *line)
+static bool take_inode(void *context, struct process_mapping *mapping)
 {
     struct inode_search *search = context;
-    search->found = line->inode == search->inode && line->device == search->device;
+    search->found = mapping->inode == search->inode &&
+                    makedev(mapping->major, mapping->minor) == search->device;
     return !search->found;
 }
 

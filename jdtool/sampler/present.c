@@ -1,6 +1,7 @@
 #include "jdtool/sampler/present.h"
 
 #include "jdtool/base/bytes.h"
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/processes.h"
 #include "jdtool/objects/build_id.h"
 #include "jdtool/perf/perf_data.h"
@@ -106,13 +107,6 @@ static bool put_threads(struct perf_pipe *pipe, pid_t process)
 
 /* ---- Mappings ---- */
 
-struct present_mapping {
-    uint64_t start, end, offset, inode;
-    unsigned major, minor;
-    uint32_t protection, flags;
-    const char *path; /* "": none */
-};
-
 /* In a MMAP2 record in the place of device, inode and generation. */
 struct present_id {
     uint8_t size, reserved[3], id[BUILD_ID_MAX];
@@ -164,18 +158,29 @@ void present_build_id(uint8_t *record)
     memcpy(record, &header, sizeof header);
 }
 
-static void put_mapping(struct perf_pipe *pipe, pid_t process, int root,
-                        const struct present_mapping *mapping)
+struct presented {
+    struct perf_pipe *pipe;
+    pid_t process;
+    int root; /* of it; -1: build-ids are not wanted */
+};
+
+/* What is executed alone. */
+static bool put_mapping(void *context, struct process_mapping *mapping)
 {
+    const struct presented *to = context;
+    const char *rights = mapping->rights;
     struct present_id id;
     struct bytes body = {0};
     uint16_t misc = PERF_RECORD_MISC_USER;
-    bytes_u32(&body, (uint32_t)process);
-    bytes_u32(&body, (uint32_t)process);
+    if (rights[2] != 'x') {
+        return true;
+    }
+    bytes_u32(&body, (uint32_t)to->process);
+    bytes_u32(&body, (uint32_t)to->process);
     bytes_u64(&body, mapping->start);
     bytes_u64(&body, mapping->end - mapping->start);
     bytes_u64(&body, mapping->offset);
-    if (build_id_of(root, mapping->path, mapping->inode, &id)) {
+    if (build_id_of(to->root, mapping->path, mapping->inode, &id)) {
         misc |= PERF_RECORD_MISC_MMAP_BUILD_ID;
         bytes_put(&body, &id, sizeof id);
     } else {
@@ -184,54 +189,20 @@ static void put_mapping(struct perf_pipe *pipe, pid_t process, int root,
         bytes_u64(&body, mapping->inode);
         bytes_u64(&body, 0); /* the inode's generation */
     }
-    bytes_u32(&body, mapping->protection);
-    bytes_u32(&body, mapping->flags);
-    put(pipe, PERF_RECORD_MMAP2, misc, &body, mapping->path[0] ? mapping->path : "//anon");
-}
-
-/* "7f12-7f34 r-xp 00001000 08:01 1234   /path". What is executed alone. */
-static bool parse(char *line, struct present_mapping *mapping)
-{
-    char *at = line;
-    line[strcspn(line, "\n")] = '\0';
-    mapping->start = strtoull(at, &at, 16);
-    mapping->end = *at == '-' ? strtoull(at + 1, &at, 16) : 0;
-    const char *rights = *at == ' ' && strlen(at) > 5 ? at + 1 : "----";
-    if (mapping->end <= mapping->start || rights[2] != 'x') {
-        return false;
-    }
-    mapping->offset = strtoull(rights + 4, &at, 16);
-    mapping->major = (unsigned)strtoul(at, &at, 16);
-    mapping->minor = *at == ':' ? (unsigned)strtoul(at + 1, &at, 16) : 0;
-    mapping->inode = strtoull(at, &at, 10);
-    mapping->path = at + strspn(at, " ");
-    mapping->protection = (rights[0] == 'r' ? PROT_READ : 0) | (rights[1] == 'w' ? PROT_WRITE : 0) |
-                          (uint32_t)PROT_EXEC;
-    mapping->flags = rights[3] == 's' ? MAP_SHARED : MAP_PRIVATE;
+    bytes_u32(&body, (rights[0] == 'r' ? PROT_READ : 0) | (rights[1] == 'w' ? PROT_WRITE : 0) |
+                         (uint32_t)PROT_EXEC);
+    bytes_u32(&body, rights[3] == 's' ? MAP_SHARED : MAP_PRIVATE);
+    put(to->pipe, PERF_RECORD_MMAP2, misc, &body, mapping->path[0] ? mapping->path : "//anon");
     return true;
 }
 
 static void put_mappings(struct perf_pipe *pipe, pid_t process, bool with_ids)
 {
     char path[64];
-    char *line = NULL;
-    size_t room = 0;
-    int root = with_ids ? open_root(process) : -1;
+    struct presented to = {pipe, process, with_ids ? open_root(process) : -1};
     snprintf(path, sizeof path, "/proc/%d/maps", (int)process);
-    FILE *file = fopen(path, "re");
-    while (file && getline(&line, &room, file) > 0) {
-        struct present_mapping mapping;
-        if (parse(line, &mapping)) {
-            put_mapping(pipe, process, root, &mapping);
-        }
-    }
-    free(line);
-    if (file) {
-        fclose(file);
-    }
-    if (root >= 0) {
-        close(root);
-    }
+    process_mappings(open(path, O_RDONLY | O_CLOEXEC), put_mapping, &to);
+    descriptor_close(to.root);
 }
 
 bool present_process(struct perf_pipe *pipe, pid_t process, bool with_ids)

@@ -2,7 +2,9 @@
 
 #include "jdtool/base/array.h"
 #include "jdtool/base/clock.h"
+#include "jdtool/base/processes.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -74,30 +76,25 @@ void stack_ends_forget(struct stack_ends *ends, uint32_t pid)
     }
 }
 
+static bool add_mapping(void *context, struct process_mapping *mapping)
+{
+    struct stacks_process *process = context;
+    if (process->count >= MAPPINGS_READ_MAX ||
+        ARRAY_RESERVE(process->list, process->count, process->room)) {
+        return false;
+    }
+    process->list[process->count++] = (struct mapping_extent){mapping->start, mapping->end};
+    return true;
+}
+
 static void read_mappings(struct stacks_process *process)
 {
     char path[32];
-    char line[512]; /* of which the beginning counts; paths may be longer */
     snprintf(path, sizeof path, "/proc/%u/maps", (unsigned)process->pid);
     process->read_at =
         clock_ns(CLOCK_MONOTONIC); /* a thread that begins from here on may be missing */
     process->count = 0;
-    FILE *file = fopen(path, "re");
-    bool at_start = true;
-    while (file && fgets(line, sizeof line, file)) {
-        char *at = line;
-        struct mapping_extent extent = {.start = strtoull(line, &at, 16)};
-        extent.end = *at == '-' ? strtoull(at + 1, &at, 16) : 0;
-        bool is_start = at_start;
-        at_start = strchr(line, '\n') != NULL;
-        if (is_start && extent.end > extent.start && process->count < MAPPINGS_READ_MAX &&
-            !array_reserve(&process->list, process->count, &process->room, sizeof extent)) {
-            process->list[process->count++] = extent;
-        }
-    }
-    if (file) {
-        fclose(file);
-    }
+    process_mappings(open(path, O_RDONLY | O_CLOEXEC), add_mapping, process);
 }
 
 uint64_t stack_ends_of(struct stack_ends *ends, uint32_t pid, uint32_t tid, uint64_t sp,
