@@ -1,4 +1,5 @@
 #include "jdtool/base/others_file.h"
+#include "jdtool/base/descriptor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,9 +36,7 @@ static int step(int *at, const char *name, int flags)
 {
     int next = strcmp(name, "..") == 0 ? -1 : openat(*at, name, flags | O_NOFOLLOW | O_CLOEXEC);
     int err = next >= 0 ? 0 : strcmp(name, "..") == 0 ? -EXDEV : -errno;
-    if (*at >= 0) {
-        close(*at);
-    }
+    descriptor_close(*at);
     *at = next;
     return err;
 }

@@ -87,9 +87,7 @@ static bool put_threads(struct perf_pipe *pipe, pid_t process)
         snprintf(path, sizeof path, "/proc/%d/task/%.16s/comm", (int)process, entry->d_name);
         int fd = open(path, O_RDONLY | O_CLOEXEC);
         ssize_t n = fd >= 0 ? read(fd, name, sizeof name - 1) : -1;
-        if (fd >= 0) {
-            close(fd);
-        }
+        descriptor_close(fd);
         if (n > 0) { /* else it has ended */
             name[n - (name[n - 1] == '\n')] = '\0';
             struct bytes body = {0};
@@ -151,9 +149,7 @@ void present_build_id(uint8_t *record)
             header.misc |= PERF_RECORD_MISC_MMAP_BUILD_ID;
             memcpy(record + DEVICE_AT, &id, sizeof id);
         }
-        if (root >= 0) {
-            close(root);
-        }
+        descriptor_close(root);
     }
     memcpy(record, &header, sizeof header);
 }

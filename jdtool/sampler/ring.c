@@ -1,5 +1,7 @@
 #include "jdtool/sampler/ring.h"
 
+#include "jdtool/base/descriptor.h"
+
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <string.h>
@@ -80,9 +82,7 @@ uint64_t ring_read_format(void)
                                        .read_format = FORMAT_TIMES | FORMAT_LOST};
         int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
         format = fd >= 0 ? attr.read_format : FORMAT_TIMES;
-        if (fd >= 0) {
-            close(fd);
-        }
+        descriptor_close(fd);
     }
     return format;
 }

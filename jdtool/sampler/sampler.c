@@ -1,6 +1,7 @@
 #include "jdtool/sampler/sampler.h"
 
 #include "jdtool/base/clock.h"
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/sampler/limiter.h"
 #include "jdtool/sampler/present.h"
@@ -87,9 +88,7 @@ static int try_event(void)
     (void)syscall(SYS_getcpu, &here, NULL, NULL);
     int fd = (int)syscall(SYS_perf_event_open, &attr, -1, here, -1, PERF_FLAG_FD_CLOEXEC);
     int err = fd < 0 ? -errno : 0;
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     return err;
 }
 

@@ -1,6 +1,7 @@
 #include "jdtool/sampler/threads.h"
 
 #include "jdtool/base/array.h"
+#include "jdtool/base/descriptor.h"
 #include "jdtool/sampler/ring.h"
 
 #include <dirent.h>
@@ -29,9 +30,7 @@ bool threads_may_be_sampled(void)
         .disabled = 1,
     };
     int fd = open_event(&attr, 0, -1);
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     return fd >= 0;
 }
 
@@ -59,9 +58,7 @@ static int add_thread(struct threads *threads, pid_t thread, int processor,
         : ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, output) ? -errno
                                                        : 0;
     if (err) {
-        if (fd >= 0) {
-            close(fd);
-        }
+        descriptor_close(fd);
         return err;
     }
     threads->events[threads->count++] = fd;

@@ -1,5 +1,7 @@
 #include "jdtool/sampler/tracepoints.h"
 
+#include "jdtool/base/descriptor.h"
+
 #include "jdtool/perf/perf_data.h"
 
 #include <errno.h>
@@ -40,9 +42,7 @@ static ssize_t read_file(struct bytes *to, const char *path)
         bytes_put(to, part, (size_t)n);
     }
     ssize_t result = fd < 0 || n < 0 ? -errno : (ssize_t)(to->size - before);
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     return result;
 }
 

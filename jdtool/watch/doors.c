@@ -1,5 +1,6 @@
 #include "jdtool/watch/doors.h"
 
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/others_file.h"
 #include "jdtool/live/runtime_dir.h"
@@ -221,9 +222,7 @@ int doors_open(const struct doors_options *options, struct doors **out)
 
 static void drop(struct client *client)
 {
-    if (client->fd >= 0) {
-        close(client->fd);
-    }
+    descriptor_close(client->fd);
     client->fd = -1;
 }
 
@@ -239,15 +238,9 @@ void doors_close(struct doors *doors)
         struct sockaddr_un address = address_in(doors->directory, doors->options->name);
         (void)unlink(address.sun_path);
     }
-    if (doors->status >= 0) {
-        close(doors->status);
-    }
-    if (doors->directory >= 0) {
-        close(doors->directory);
-    }
-    if (doors->metrics >= 0) {
-        close(doors->metrics);
-    }
+    descriptor_close(doors->status);
+    descriptor_close(doors->directory);
+    descriptor_close(doors->metrics);
     free(doors);
 }
 
@@ -375,14 +368,10 @@ int doors_ask(const char *name)
     int directory = runtime_dir_open(false);
     struct sockaddr_un address = address_in(directory, name);
     int fd = directory < 0 ? -1 : connect_to(&address);
-    if (directory >= 0) {
-        close(directory);
-    }
+    descriptor_close(directory);
     if (fd < 0 || !is_ours(fd)) {
         error_message("no watch%s%s runs here", *name ? " named " : "", name);
-        if (fd >= 0) {
-            close(fd);
-        }
+        descriptor_close(fd);
         return -ECONNREFUSED;
     }
     struct timeval within = {.tv_sec = ANSWER_WITHIN_MS / 1000};

@@ -1,5 +1,7 @@
 #include "jdtool/watch/slicing.h"
 
+#include "jdtool/base/descriptor.h"
+
 #include "jdtool/confined/confined.h"
 
 #include <errno.h>
@@ -89,9 +91,7 @@ static int run(struct slicing *slicing, const struct watch_jvm_options *options,
 
 static void close_end(int *fd)
 {
-    if (*fd >= 0) {
-        close(*fd);
-    }
+    descriptor_close(*fd);
     *fd = -1;
 }
 
