@@ -302,8 +302,7 @@ TEST_WITH(a_thread_without_a_processor_is_waited_for, set_up, scratch_remove)
     assert_non_null(queue);
     post(queue);
     assert_int_equal(pthread_create(&thread, NULL, work_for_a_second, queue), 0);
-    assert_true(log_queue_stop(queue));
-    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(log_queue_stop(queue, thread, "a disk"));
     log_queue_free(queue);
 }
 

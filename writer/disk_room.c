@@ -1,5 +1,6 @@
 #include "writer/disk_room.h"
 
+#include <errno.h>
 #include <sys/statvfs.h>
 
 enum { DEFAULT_PERCENT = 5, PART_TO_GO_ON = 16, BYTES_TO_GO_ON = 4 * 1024 * 1024 };
@@ -17,6 +18,11 @@ uint64_t disk_room(int fd, uint64_t reserve)
     }
     uint64_t free = (uint64_t)fs.f_bavail * fs.f_frsize;
     return free > reserve ? free - reserve : 0;
+}
+
+bool disk_is_full(int error)
+{
+    return error == -ENOSPC || error == -EDQUOT;
 }
 
 uint64_t disk_room_to_go_on(int fd)

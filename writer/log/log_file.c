@@ -9,11 +9,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-bool log_file_is_full_disk(int error)
-{
-    return error == -ENOSPC || error == -EDQUOT;
-}
-
 const char *log_file_suffix(enum record_log_file file)
 {
     return file == RECORD_LOG_DUMP ? "dump" : "methods";

@@ -22,6 +22,7 @@
 #include "writer/buffer.h"
 #include "writer/disk_room.h"
 #include "writer/invariant.h"
+#include "writer/message.h"
 #include "writer/process.h"
 #include "writer/stamp.h"
 
@@ -280,9 +281,12 @@ static void give_back(struct log_queue *queue)
     buffer_clear(&queue->taken.bytes);
 }
 
-bool log_queue_settle(struct log_queue *queue)
+bool log_queue_settle(struct log_queue *queue, const char *path)
 {
     uint64_t starved = 0;
+    if (!queue) {
+        return true;
+    }
     pthread_mutex_lock(&queue->lock);
     pthread_cond_signal(&queue->posted); /* it may be about to look only in a while */
     while ((size_of(&queue->waiting) > 0 || queue->busy) && !is_stuck(queue, SETTLE_MS) &&
@@ -294,10 +298,13 @@ bool log_queue_settle(struct log_queue *queue)
         give_back(queue);
     }
     pthread_mutex_unlock(&queue->lock);
+    if (!settled) {
+        message(MESSAGE_ERROR, "failed to write %s: the disk accepts no data", path);
+    }
     return settled;
 }
 
-bool log_queue_stop(struct log_queue *queue)
+bool log_queue_stop(struct log_queue *queue, pthread_t thread, const char *path)
 {
     uint64_t latest = stamp_monotonic() + STOP_MS * NS_IN_MS;
     uint64_t starved = 0;
@@ -312,6 +319,13 @@ bool log_queue_stop(struct log_queue *queue)
     bool ended = queue->ended;
     queue->left_alone = !ended;
     pthread_mutex_unlock(&queue->lock);
+    if (ended) {
+        pthread_join(thread, NULL);
+    } else { /* the queue may be gone by now */
+        message(MESSAGE_WARNING,
+                "the disk of %s does not respond: records on their way there may be lost", path);
+        pthread_detach(thread);
+    }
     return ended;
 }
 
@@ -408,11 +422,17 @@ bool log_again_ask(struct log_again *again, bool wanted)
     return true;
 }
 
-bool log_again_has_room(struct log_queue *queue, int fd, uint64_t reserve)
+bool log_again_has_room(struct log_queue *queue, const struct output_file *file, uint64_t reserve,
+                        int error)
 {
     bool go_on;
+    if (error) {
+        message(MESSAGE_WARNING,
+                "pauses writing %s: %s except the reserve; it continues when there is room",
+                file->path, strerror(-error));
+    }
     do {
         go_on = log_queue_nap(queue, LOOK_AGAIN_MS);
-    } while (go_on && disk_room(fd, reserve) < disk_room_to_go_on(fd));
+    } while (go_on && disk_room(file->fd, reserve) < disk_room_to_go_on(file->fd));
     return go_on;
 }

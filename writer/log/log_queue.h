@@ -12,6 +12,9 @@
 #ifndef JD_WRITER_LOG_QUEUE_H
 #define JD_WRITER_LOG_QUEUE_H
 
+#include "writer/output_file.h"
+
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -60,15 +63,16 @@ void log_queue_make_room(struct log_queue *queue, bool patient);
 
 /* Waits until nothing is left in the queue or in the other thread's hands; two seconds for a thread
  * that does not get on, as nobody but who attaches waits here, not counted those in which it got no
- * processor, ten at most. False: something is left. */
-bool log_queue_settle(struct log_queue *queue);
+ * processor, ten at most. False, after a message: something is left that is for `path`. queue NULL:
+ * nothing is. */
+bool log_queue_settle(struct log_queue *queue, const char *path);
 
 /*
  * Has the other thread take what is there and end; waits for it as make_room does, patiently, and
- * two seconds at most in all, and ten more in which it gets no processor. False: it has not ended
- * yet, and will get `true` of log_queue_ended.
+ * two seconds at most in all, and ten more in which it gets no processor; joins it. False, after a
+ * message: it has not ended yet, as it writes to `path`, and will get `true` of log_queue_ended.
  */
-bool log_queue_stop(struct log_queue *queue);
+bool log_queue_stop(struct log_queue *queue, pthread_t thread, const char *path);
 
 /* ---- The taking thread ---- */
 
@@ -101,8 +105,9 @@ struct log_again {
 /* Whether it may be asked now; counts as asked where `wanted` is set as well, which is returned. */
 bool log_again_ask(struct log_again *again, bool wanted);
 
-/* Naps until the file's disk has room again beyond `reserve` (writer/disk_room.h). False:
- * log_queue_stop was called. */
-bool log_again_has_room(struct log_queue *queue, int fd, uint64_t reserve);
+/* Naps until the file's disk has room again beyond `reserve` (writer/disk_room.h). error: of which
+ * it is told; 0: it has been. False: log_queue_stop was called. */
+bool log_again_has_room(struct log_queue *queue, const struct output_file *file, uint64_t reserve,
+                        int error);
 
 #endif

@@ -182,7 +182,7 @@ static int next_segment(struct record_log *log)
     error = error ? error : change_over(log, fresh);
     if (!error) {
         log_segments_set_full_at(log);
-    } else if (!log_file_is_full_disk(error)) {
+    } else if (!disk_is_full(error)) {
         message(MESSAGE_ERROR, "failed to begin the segment after %s: %s", log->path,
                 strerror(-error));
     }
@@ -215,7 +215,7 @@ int log_segments_write(struct record_log *log, struct log_file *file, struct iov
     int error = 0;
     if (log->dirs && log_segments_bytes(log) + size > log->full_at) {
         error = next_segment(log);
-        if (error && !log_file_is_full_disk(error)) {
+        if (error && !disk_is_full(error)) {
             log_file_close(log, file);
             return error;
         }
@@ -225,7 +225,7 @@ int log_segments_write(struct record_log *log, struct log_file *file, struct iov
                     ? output_file_append_pieces(&file->output, pieces, count, hole)
                     : -ENOSPC;
     }
-    if (error && (!log_file_is_full_disk(error) || !log->options.waits)) {
+    if (error && (!disk_is_full(error) || !log->options.waits)) {
         if (error == -ENOSPC && file->output.fd >= 0) {
             message(MESSAGE_ERROR, "failed to write %s: %s; it ends here", file->output.path,
                     strerror(-error));

@@ -1,6 +1,7 @@
 /* The thread that writes: records one file after the other, and waits for room on the disk. */
 #include "writer/log/record_log_private.h"
 
+#include "writer/disk_room.h"
 #include "writer/message.h"
 #include "writer/own_thread.h"
 
@@ -76,7 +77,7 @@ static int write_run(struct record_log *log, struct log_batch *batch, uint32_t w
     if (file->output.fd >= 0) {
         error = log_segments_write(log, file, run.pieces, run.count, run.hole);
     }
-    if (error && log_file_is_full_disk(error) && log->options.waits) {
+    if (error && disk_is_full(error) && log->options.waits) {
         return error;
     }
     *batch = behind;
@@ -108,7 +109,7 @@ static int take_some(struct record_log *log, struct log_batch *batch, uint32_t f
     bool any = next_for(&next, file, &message);
     if (any && message.head.kind == LOG_RECORD) {
         int error = write_run(log, batch, file);
-        return log_file_is_full_disk(error) && log->options.waits ? error : 0;
+        return disk_is_full(error) && log->options.waits ? error : 0;
     }
     if (any && log->files[file].output.fd >= 0) {
         log_file_close(log, &log->files[file]);
@@ -117,27 +118,17 @@ static int take_some(struct record_log *log, struct log_batch *batch, uint32_t f
     return 0;
 }
 
-static void set_paused(struct record_log *log, int error, const struct log_file *file)
-{
-    pthread_mutex_lock(&log->lock);
-    bool first = !log->has_paused;
-    log->paused = true;
-    log->has_paused = true;
-    pthread_mutex_unlock(&log->lock);
-    if (first) {
-        message(MESSAGE_WARNING,
-                "pauses writing %s: %s except the reserve; it continues when there is room",
-                file->output.path, strerror(-error));
-    }
-}
-
 /* Waits for room on the disk. False: nobody waits for it any more. */
 static bool wait_for_room(struct record_log *log, int error)
 {
     const struct log_file *dump = &log->files[RECORD_LOG_DUMP];
     const struct log_file *file = dump->output.fd >= 0 ? dump : &log->files[RECORD_LOG_TABLE];
-    set_paused(log, error, file);
-    return log_again_has_room(log->queue, file->output.fd, log->options.reserve);
+    pthread_mutex_lock(&log->lock);
+    bool first = !log->has_paused;
+    log->paused = true;
+    log->has_paused = true;
+    pthread_mutex_unlock(&log->lock);
+    return log_again_has_room(log->queue, &file->output, log->options.reserve, first ? error : 0);
 }
 
 /* The rest of a batch will not be in the file. */

@@ -1,5 +1,6 @@
 #include "writer/log/record_log.h"
 
+#include "writer/disk_room.h"
 #include "writer/log/record_log_private.h"
 #include "writer/message.h"
 #include "writer/output_file.h"
@@ -207,7 +208,7 @@ int record_log_append(struct record_log *log, enum record_log_file which,
         living_record_drop(living);
         refuse(log, file, size);
     }
-    return log_file_is_full_disk(error) && log->options.waits ? -ENOBUFS : error;
+    return disk_is_full(error) && log->options.waits ? -ENOBUFS : error;
 }
 
 void record_log_end(struct record_log *log, enum record_log_file which)
@@ -279,11 +280,7 @@ void record_log_process_ends(struct record_log *log)
 
 bool record_log_settle(struct record_log *log)
 {
-    bool settled = !log->queue || log_queue_settle(log->queue);
-    if (!settled) {
-        message(MESSAGE_ERROR, "failed to write %s: the disk accepts no data", log->path);
-    }
-    return settled;
+    return log_queue_settle(log->queue, log->path);
 }
 
 /* ---- Life ---- */
@@ -441,14 +438,9 @@ void record_log_close(struct record_log *log)
     }
     char path[PATH_MAX];
     record_log_path(log, path);
-    pthread_t thread = log->thread;
-    if (!log_queue_stop(log->queue)) {
-        message(MESSAGE_WARNING,
-                "the disk of %s does not respond: records on their way there may be lost", path);
-        pthread_detach(thread);
+    if (!log_queue_stop(log->queue, log->thread, path)) {
         return;
     }
-    pthread_join(thread, NULL);
     tell_lost(path, log->files[RECORD_LOG_DUMP].lost);
     record_log_free(log);
 }

@@ -62,9 +62,6 @@ struct record_log {
 
 /* ---- log_file.c: one file ---- */
 
-/* Whether a write that failed with this negative errno may do better when there is room again. */
-bool log_file_is_full_disk(int error);
-
 /* "dump" or "methods". */
 const char *log_file_suffix(enum record_log_file file);
 
@@ -101,7 +98,7 @@ uint64_t log_segments_bytes(const struct record_log *log);
 /*
  * Writes records at the end of a file, in the next segment where this one is full; older segments
  * give way where the disk keeps its reserve. The pieces are used up. 0, or a negative errno: what
- * log_file_is_full_disk says can be tried again where the log waits, anything else has ended the
+ * disk_is_full says can be tried again where the log waits, anything else has ended the
  * file, after a message.
  */
 int log_segments_write(struct record_log *log, struct log_file *file, struct iovec *pieces,

@@ -44,11 +44,6 @@ struct perf_map_log {
     bool refused; /* something, since everything was asked for */
 };
 
-static bool is_full_disk(int error)
-{
-    return error == -ENOSPC || error == -EDQUOT;
-}
-
 /* ---- Who writes ---- */
 
 static void set_stats(struct perf_map_log *log, bool paused)
@@ -101,7 +96,7 @@ static int write_text(struct perf_map_log *log)
     } else {
         error = perf_map_file_commit(&log->map);
     }
-    if (error && !(is_full_disk(error) && log->options.waits)) {
+    if (error && !(disk_is_full(error) && log->options.waits)) {
         output_file_close(file);
     }
     return error;
@@ -112,19 +107,14 @@ static bool pause_for_room(struct perf_map_log *log, int error)
 {
     bool first = !log->stats.has_paused; /* which only this thread changes */
     set_stats(log, true);
-    if (first) {
-        message(MESSAGE_WARNING,
-                "pauses writing %s: %s except the reserve; it continues when there is room",
-                log->path, strerror(-error));
-    }
-    return log_again_has_room(log->queue, log->map.file.fd, log->options.reserve);
+    return log_again_has_room(log->queue, &log->map.file, log->options.reserve, first ? error : 0);
 }
 
 /* On the log's thread: until it is done, or nobody waits for it, or the map has ended. */
 static void write_until_done(struct perf_map_log *log)
 {
     int error = write_text(log);
-    while (is_full_disk(error) && log->map.file.fd >= 0 && pause_for_room(log, error)) {
+    while (disk_is_full(error) && log->map.file.fd >= 0 && pause_for_room(log, error)) {
         error = write_text(log);
     }
     set_stats(log, log->stats.paused && error);
@@ -136,7 +126,7 @@ static void apply_until_done(struct perf_map_log *log, const struct log_message 
     do {
         error = log->map.file.fd < 0 ? -EPIPE
                                      : apply(log, lines->head.kind, lines->bytes, lines->head.size);
-    } while (is_full_disk(error) && log->map.file.fd >= 0 && pause_for_room(log, error));
+    } while (disk_is_full(error) && log->map.file.fd >= 0 && pause_for_room(log, error));
     if (error == -ENOMEM) {
         message(MESSAGE_DEBUG, "no memory for a line of %s", log->path);
     }
@@ -249,11 +239,7 @@ void perf_map_log_make_room(struct perf_map_log *log, bool patient)
 
 bool perf_map_log_settle(struct perf_map_log *log)
 {
-    bool settled = !log->queue || log_queue_settle(log->queue);
-    if (!settled) {
-        message(MESSAGE_ERROR, "failed to write %s: the disk accepts no data", log->path);
-    }
-    return settled;
+    return log_queue_settle(log->queue, log->path);
 }
 
 void perf_map_log_stats(struct perf_map_log *log, struct perf_map_log_stats *stats)
@@ -310,17 +296,11 @@ int perf_map_log_open(const struct perf_map_log_options *options, struct perf_ma
 
 void perf_map_log_close(struct perf_map_log *log)
 {
-    pthread_t thread = log->thread;
     char path[PATH_MAX];
     memcpy(path, log->path, strlen(log->path) + 1);
     if (!log->queue) {
         perf_map_file_close(&log->map);
-    } else if (log_queue_stop(log->queue)) {
-        pthread_join(thread, NULL);
-    } else {
-        message(MESSAGE_WARNING,
-                "the disk of %s does not respond: records on their way there may be lost", path);
-        pthread_detach(thread);
+    } else if (!log_queue_stop(log->queue, log->thread, path)) {
         return;
     }
     free_log(log);
