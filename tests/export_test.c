@@ -363,9 +363,8 @@ TEST_WITH(test_saved_deep, scratch_create, scratch_remove)
     PUT(SAVED_END, 0, 0, 0, 0, 0, 0, 1, 0, 0, 3000);
     assert_int_equal(packed_output_finish(output), 0);
     struct depth_sink sink = {.sink = {&ops}};
-    struct sample_sink *sinks[] = {&sink.sink};
     const struct replay_options options = {.input = path};
-    assert_int_equal(replay_run(&options, sinks, 1), 0);
+    assert_int_equal(replay_run(&options, &sink.sink), 0);
     assert_int_equal(sink.samples, 3000);
 }
 
@@ -395,9 +394,8 @@ static int replay_saved(const char *path, uint32_t module, uint32_t second, uint
     PUT(SAVED_END, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1);
     assert_int_equal(packed_output_finish(output), 0);
     struct depth_sink sink = {.sink = {&ops}};
-    struct sample_sink *sinks[] = {&sink.sink};
     const struct replay_options options = {.input = path};
-    int err = replay_run(&options, sinks, 1);
+    int err = replay_run(&options, &sink.sink);
     assert_int_equal(sink.samples, err ? 0 : 1);
     return err;
 }

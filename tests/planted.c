@@ -98,13 +98,10 @@ bool __wrap_elf_file_symbol(const struct elf_file *file, const char *section, co
     return __real_elf_file_symbol(file, section, name, symbol);
 }
 
-int __real_replay_run(const struct replay_options *options, struct sample_sink *const *sinks,
-                      uint32_t count);
-int __wrap_replay_run(const struct replay_options *options, struct sample_sink *const *sinks,
-                      uint32_t count);
-int __wrap_replay_run(const struct replay_options *options, struct sample_sink *const *sinks,
-                      uint32_t count)
+int __real_replay_run(const struct replay_options *options, struct sample_sink *sink);
+int __wrap_replay_run(const struct replay_options *options, struct sample_sink *sink);
+int __wrap_replay_run(const struct replay_options *options, struct sample_sink *sink)
 {
     planted("saved samples");
-    return __real_replay_run(options, sinks, count);
+    return __real_replay_run(options, sink);
 }

@@ -87,7 +87,7 @@ static int list_modules(void *context)
                                        {.path = path, .memory = &memory, .context = files}};
     const struct replay_options options = {.input = path};
     if (export_sink_new(&order, 1, &sink) == 0) {
-        (void)replay_run(&options, &sink, 1);
+        (void)replay_run(&options, sink);
     }
     free(memory.bytes);
     return 0;

@@ -237,7 +237,7 @@ static int run(struct export_input *input, struct sample_sink *sink)
     }
     if (strcmp(file, "-") != 0 && replay_knows(file)) {
         struct replay_options options = {.input = file, .wants_code = input->wants_code};
-        return replay_run(&options, &sink, 1);
+        return replay_run(&options, sink);
     }
     return run_recording(input, file, sink);
 }

@@ -34,8 +34,7 @@ struct things {
 
 struct reading {
     const struct replay_options *options;
-    struct sample_sink *const *sinks;
-    uint32_t sink_count;
+    struct sample_sink *sink;
     struct packed_input *input;
     struct things things;
     struct recording recording;
@@ -445,9 +444,7 @@ static void begin(struct reading *reading)
     reading->has_begun = true;
     reading->recording.events = reading->things.events;
     reading->recording.event_count = reading->things.event_count;
-    for (uint32_t i = 0; i < reading->sink_count && !reading->err; i++) {
-        reading->err = reading->sinks[i]->ops->begin(reading->sinks[i], &reading->recording);
-    }
+    reading->err = reading->sink->ops->begin(reading->sink, &reading->recording);
 }
 
 static void take_sample(struct reading *reading)
@@ -473,9 +470,7 @@ static void take_sample(struct reading *reading)
         recording->from = time;
     }
     recording->until = time > recording->until ? time : recording->until;
-    for (uint32_t i = 0; i < reading->sink_count && !reading->err; i++) {
-        reading->err = reading->sinks[i]->ops->sample(reading->sinks[i], &sample);
-    }
+    reading->err = reading->sink->ops->sample(reading->sink, &sample);
 }
 
 static void take_mark(struct reading *reading)
@@ -490,10 +485,9 @@ static void take_mark(struct reading *reading)
     mark.text = text(reading);
     mark.subject = text(reading);
     begin(reading);
-    mark.thread = reading->err ? NULL : &reading->things.threads[thread];
-    for (uint32_t i = 0; i < reading->sink_count && !reading->err; i++) {
-        const struct sample_sink_ops *ops = reading->sinks[i]->ops;
-        reading->err = ops->mark ? ops->mark(reading->sinks[i], &mark) : 0;
+    if (!reading->err && reading->sink->ops->mark) {
+        mark.thread = &reading->things.threads[thread];
+        reading->err = reading->sink->ops->mark(reading->sink, &mark);
     }
 }
 
@@ -580,10 +574,9 @@ bool replay_knows(const char *path)
     return known;
 }
 
-int replay_run(const struct replay_options *options, struct sample_sink *const *sinks,
-               uint32_t count)
+int replay_run(const struct replay_options *options, struct sample_sink *sink)
 {
-    struct reading reading = {.options = options, .sinks = sinks, .sink_count = count};
+    struct reading reading = {.options = options, .sink = sink};
     reading.recording.path = options->input;
     reading.recording.has_chains = true;
     if (things_start(&reading.things)) {
@@ -595,12 +588,10 @@ int replay_run(const struct replay_options *options, struct sample_sink *const *
         read_all(&reading);
     }
     int err = reading.err;
-    for (uint32_t i = 0; i < count; i++) {
-        if (err) {
-            sinks[i]->ops->abort(sinks[i]);
-        } else {
-            err = sinks[i]->ops->end(sinks[i]);
-        }
+    if (err) {
+        sink->ops->abort(sink);
+    } else {
+        err = sink->ops->end(sink);
     }
     packed_input_close(reading.input);
     things_free(&reading.things);

@@ -1,5 +1,5 @@
 /*
- * Saved samples (saved.h), given to sinks as if they came from a recording.
+ * Saved samples (saved.h), given to a sink as if they came from a recording.
  *
  * Such a file may come from somebody else: all that it says is checked.
  */
@@ -18,9 +18,8 @@ struct replay_options {
 /* Whether a file holds saved samples: false, too, when it cannot be read. */
 bool replay_knows(const char *path);
 
-/* Reads it to its end. The sinks are used up, on failure too. 0 or a negative errno after a
+/* Reads it to its end. The sink is used up, on failure too. 0 or a negative errno after a
  * message. */
-int replay_run(const struct replay_options *options, struct sample_sink *const *sinks,
-               uint32_t count);
+int replay_run(const struct replay_options *options, struct sample_sink *sink);
 
 #endif

@@ -149,7 +149,7 @@ static bool has_result(const struct naming *naming)
            status.st_size > 0;
 }
 
-static int judge(struct naming *naming, const char *words, int64_t from, bool quietly)
+static int judge(struct naming *naming, const char *words, int64_t from)
 {
     int status = naming->child.status;
     if (status == 0) {
@@ -162,13 +162,11 @@ static int judge(struct naming *naming, const char *words, int64_t from, bool qu
         }
         return STATUS_DONE;
     }
-    if (!quietly) {
-        error_message("failed to name generated code");
-        tell(words);
-        if (strstr(words, "No space left")) {
-            error_message("the disk is full: free some space, then run jdperf inject %s",
-                          naming->profile);
-        }
+    error_message("failed to name generated code");
+    tell(words);
+    if (strstr(words, "No space left")) {
+        error_message("the disk is full: free some space, then run jdperf inject %s",
+                      naming->profile);
     }
     if (status == STATUS_USAGE) {
         return status;
@@ -177,8 +175,7 @@ static int judge(struct naming *naming, const char *words, int64_t from, bool qu
     return has_result(naming) ? STATUS_BAD_PROFILE : STATUS_FAILED;
 }
 
-int naming_finish(struct naming *naming, struct waiting *waiting, struct child *others,
-                  bool quietly)
+int naming_finish(struct naming *naming, struct waiting *waiting, struct child *others)
 {
     int64_t from = now_ms();
     int status = STATUS_FAILED;
@@ -187,7 +184,7 @@ int naming_finish(struct naming *naming, struct waiting *waiting, struct child *
     }
     if (wait_for_end(naming, waiting, others) == 0) {
         char *words = perf_words(naming->says);
-        status = judge(naming, words ? words : "", from, quietly);
+        status = judge(naming, words ? words : "", from);
         free(words);
     } else {
         status = 128 + waiting->ended_by;

@@ -40,10 +40,9 @@ int naming_start(struct naming *naming, const struct naming_options *options);
  * Waits for its end, and says how long it takes. A signal ends it, but not while `others` lives
  * (NULL: none), whom it is meant for, and of what comes through a pipe only the second one. Tells
  * what it says, and judges. An exit status: 0, 1 failed, 2 its options are wrong, 3 the profile is
- * there, but bad, 128 + N ended by signal N. `quietly`: a failure is not told, the cause was.
+ * there, but bad, 128 + N ended by signal N.
  */
-int naming_finish(struct naming *naming, struct waiting *waiting, struct child *others,
-                  bool quietly);
+int naming_finish(struct naming *naming, struct waiting *waiting, struct child *others);
 
 /* Ends it, and there is no result. */
 void naming_abort(struct naming *naming);

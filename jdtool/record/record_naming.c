@@ -130,8 +130,7 @@ static int name_from_file(struct recorder *recorder)
     }
     dump_list_free(&dumps);
     return status ? status
-                  : naming_finish(&recorder->naming, &recorder->waiting, &recorder->command.child,
-                                  false);
+                  : naming_finish(&recorder->naming, &recorder->waiting, &recorder->command.child);
 }
 
 static void tell_missing_dumps(const struct recorder *recorder)
@@ -243,7 +242,7 @@ int recorder_name(struct recorder *recorder)
         pack_dumps(recorder, &packing);
     }
     int status = recorder->piped ? naming_finish(&recorder->naming, &recorder->waiting,
-                                                 &recorder->command.child, false)
+                                                 &recorder->command.child)
                                  : name_from_file(recorder);
     put_packed(&packing);
     snprintf(path, sizeof path, "%s/src", recorder->profile.path);

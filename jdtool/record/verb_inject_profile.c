@@ -138,9 +138,8 @@ static int by_jdtool(struct work *work)
             .more = work->more,
         };
         work->has_dumps = dumps.count > 0;
-        status = naming_start(&naming, &options)
-                     ? STATUS_FAILED
-                     : naming_finish(&naming, &work->waiting, NULL, false);
+        status = naming_start(&naming, &options) ? STATUS_FAILED
+                                                 : naming_finish(&naming, &work->waiting, NULL);
     }
     dump_list_free(&dumps);
     if (status == STATUS_BAD_PROFILE && !work->has_dumps && work->has_earlier) {

@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                  .settings = {.path = "made", .memory = &memory}};
     if (export_sink_new(&order, 1, &sink) == 0) {
         const struct replay_options options = {.input = "saved"};
-        if (replay_run(&options, &sink, 1) == 0 && !memory.bytes) {
+        if (replay_run(&options, sink) == 0 && !memory.bytes) {
             fprintf(stderr, "a result that is not there\n");
             abort();
         }
