@@ -393,15 +393,19 @@ static int refuse(pid_t pid, int err)
     if (fstatat(process.directory, "", &status, AT_EMPTY_PATH) == 0 &&
         (err == -EACCES || process_read(&process, "maps", byte, sizeof byte) < 0)) {
         char *owner = strdup(user_name(status.st_uid));
-        /* As its user, or as root: it has capabilities that we have not (ptrace(2), "Ptrace access
-         * mode checking"): a java with file capabilities, or we are in a container. */
-        bool ours = geteuid() == 0 || geteuid() == status.st_uid;
+        /* As its user, or as a root without its capabilities: ptrace(2), "Ptrace access mode
+         * checking". A java with file capabilities, and one that was another user's when it began
+         * (jsvc), cannot be looked into by its user. */
+        const char *why = ": run as that user or as root";
+        if (geteuid() == 0) {
+            why = ", because root has no CAP_SYS_PTRACE here: give it that (docker: --cap-add "
+                  "SYS_PTRACE), or run jdperf on the host";
+        } else if (geteuid() == status.st_uid) {
+            why = ", because it has more capabilities (getcap shows those of a java), or began as "
+                  "another user (jsvc): run as root";
+        }
         error_message("process %d belongs to %s, and the kernel denies %s access to it%s", (int)pid,
-                      owner ? owner : "?", user_name(geteuid()),
-                      ours ? ", because it has more capabilities (getcap shows those of a java): "
-                             "run as root; in a container root needs CAP_SYS_PTRACE for it "
-                             "(docker: --cap-add SYS_PTRACE)"
-                           : ": run as that user or as root");
+                      owner ? owner : "?", user_name(geteuid()), why);
         free(owner);
         err = -EPERM;
     } else if (err == -ENOEXEC) {

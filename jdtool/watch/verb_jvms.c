@@ -169,7 +169,8 @@ static int run(const struct verb *verb, int argc, char **argv)
                      hidden.count, hidden.count == 1 ? " is" : "es are");
     }
     if (hidden.ours > 0) {
-        info_message("  yours %s more capabilities than you (getcap shows those of a java)",
+        info_message("  yours %s more capabilities than you (getcap shows those of a java), or "
+                     "began as another user's",
                      hidden.ours == 1 ? "has" : "have");
     }
     if (hidden.count == 0 && list.count == 0) {

@@ -238,10 +238,13 @@ if part "a doctor who is another user" other_user_runs; then
     is_hidden() { [[ $(<"/proc/$hidden/comm") == java ]]; }
     wait_until 10 "process that is not dumpable" is_hidden
     JDAGENT_BUILD=$WORK/readable run 1 "${AS_NOBODY[@]}" readable/jdperf doctor "$hidden"
-    state BAD process 'because it has more capabilities'
+    state BAD process 'because it has more capabilities (getcap shows those of a java), or began as another user'
     JDAGENT_BUILD=$WORK/readable run 0 "${AS_NOBODY[@]}" readable/jdperf jvms
     says 'more capabilities than you (getcap'
     kill "$hidden"
+    # And a root without capabilities.
+    run 1 setpriv --bounding-set=-all --inh-caps=-all "$JDPERF" doctor "$jvm"
+    state BAD process 'because root has no CAP_SYS_PTRACE here'
     # And of a command: the kernel takes no samples of it.
     JDAGENT_BUILD=$WORK/readable run 0 "${AS_NOBODY[@]}" sh -c 'readable/jdperf record -o hidden -- sh -c "./java 1; true"'
     says '(java) is not sampled: the kernel denies this user access to it'

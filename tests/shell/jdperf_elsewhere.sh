@@ -197,6 +197,7 @@ says 'file=/var/tmp/jdperf-'
 run 0 "$JDPERF" stop "$jvm"
 run 0 "$JDPERF" doctor "$jvm"
 says 'its dump goes into its /var/tmp'
+run 0 "$JDPERF" clean
 kill "$jvm"
 wait "$jvm" 2>/dev/null || :
 start_on size=1M /tmp /var/tmp /dev/shm
