@@ -1,6 +1,6 @@
 /*
  * What the languages of names=source have in common: a name read part by part, and the text that is
- * written. For source_name.c and its one file a language.
+ * written (source_name.c). For its one file a language.
  */
 #ifndef JD_AGENT_SOURCE_PARTS_H
 #define JD_AGENT_SOURCE_PARTS_H

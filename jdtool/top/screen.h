@@ -5,7 +5,7 @@
 #ifndef JD_TOOL_TOP_SCREEN_H
 #define JD_TOOL_TOP_SCREEN_H
 
-#include "jdtool/top/shared.h"
+#include "jdtool/top/table.h"
 #include "jdtool/top/window.h"
 
 struct source_texts;

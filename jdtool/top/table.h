@@ -3,7 +3,23 @@
 #define JD_TOOL_TOP_TABLE_H
 
 #include "jdtool/profile/method_tallies.h"
-#include "jdtool/top/shared.h"
+
+#include <stdatomic.h>
+
+/* What the process that looks after the JVMs tells the one that shows them, in memory of both. */
+
+#define TOP_JVMS_MAX 256
+#define TOP_NAME_MAX 200
+
+struct top_jvm {
+    atomic_uint pid;         /* 0: nobody's place. Set behind the name */
+    char name[TOP_NAME_MAX]; /* the main class or jar and its arguments */
+};
+
+struct top_shared {
+    struct top_jvm jvms[TOP_JVMS_MAX];
+    atomic_bool has_ended; /* every JVM has: what is shown stays */
+};
 
 enum top_kind { TOP_JVMS, TOP_THREADS, TOP_METHODS, TOP_LINES, TOP_EVENTS, TOP_KINDS };
 
