@@ -43,6 +43,15 @@ static struct perf_file two_events(void)
     return file;
 }
 
+/* The file, written under that name and opened. */
+static struct perf_data *open_written(const struct perf_file *file, void **state, const char *name)
+{
+    struct perf_data *data;
+    perf_file_write(file, scratch_path(state, name));
+    assert_int_equal(perf_data_open(scratch_path(state, name), &data), 0);
+    return data;
+}
+
 static const uint64_t full_sample[] = {
     100,          /* identifier */
     0x1234,       /* ip */
@@ -109,13 +118,11 @@ TEST(every_field_is_found_and_kept)
     uint64_t small[] = {101, 0x5555, 0x100000007};
     perf_file_record(&file, PERF_RECORD_SAMPLE, 2, full_sample, sizeof full_sample);
     perf_file_record(&file, PERF_RECORD_SAMPLE, 1, small, sizeof small);
-    perf_file_write(&file, scratch_path(state, "all"));
 
-    struct perf_data *data;
     struct perf_record record;
     struct perf_sample sample;
     uint8_t out[PERF_RECORD_SIZE_MAX];
-    assert_int_equal(perf_data_open(scratch_path(state, "all"), &data), 0);
+    struct perf_data *data = open_written(&file, state, "all");
     assert_int_equal(perf_data_next(data, &record), 1);
     assert_int_equal(perf_sample_decode(data, &record, &sample), 0);
     check_full_sample(&sample);
@@ -252,8 +259,7 @@ TEST(a_sample_cut_anywhere_is_malformed)
         struct perf_sample sample;
         if (words > 0 && words < sizeof full_sample / 8 - 11) { /* behind it: the tail, unread */
             perf_file_record(&file, PERF_RECORD_SAMPLE, 2, full_sample, words * 8);
-            perf_file_write(&file, scratch_path(state, "cut"));
-            assert_int_equal(perf_data_open(scratch_path(state, "cut"), &data), 0);
+            data = open_written(&file, state, "cut");
             assert_int_equal(perf_data_next(data, &record), 1);
             assert_int_equal(perf_sample_decode(data, &record, &sample), -EINVAL);
             perf_data_close(data);
@@ -273,13 +279,11 @@ TEST(a_copy_that_boasts_is_malformed)
     }
     for (uint64_t valid = 16; valid <= 17; valid++) {
         struct perf_file file = two_events();
-        struct perf_data *data;
         struct perf_record record;
         struct perf_sample sample;
         words[at + 1] = valid;
         perf_file_record(&file, PERF_RECORD_SAMPLE, 2, words, sizeof words);
-        perf_file_write(&file, scratch_path(state, "copy"));
-        assert_int_equal(perf_data_open(scratch_path(state, "copy"), &data), 0);
+        struct perf_data *data = open_written(&file, state, "copy");
         assert_int_equal(perf_data_next(data, &record), 1);
         assert_int_equal(perf_sample_decode(data, &record, &sample), valid == 16 ? 0 : -EINVAL);
         perf_data_close(data);
@@ -293,15 +297,13 @@ TEST(raw_data_that_ends_anywhere_is_malformed)
     for (uint32_t size = 0; size <= 12; size++) {
         uint64_t words[] = {0x1234, 0x2b0000002a, size, 0};
         struct perf_file file = {.attr_count = 1};
-        struct perf_data *data;
         struct perf_record record;
         struct perf_sample sample;
         file.attrs[0] = (struct perf_event_attr){.size = sizeof file.attrs[0],
                                                  .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID |
                                                                 PERF_SAMPLE_RAW};
         perf_file_record(&file, PERF_RECORD_SAMPLE, 2, words, sizeof words);
-        perf_file_write(&file, scratch_path(state, "raw"));
-        assert_int_equal(perf_data_open(scratch_path(state, "raw"), &data), 0);
+        struct perf_data *data = open_written(&file, state, "raw");
         assert_int_equal(perf_data_next(data, &record), 1);
         int wanted = size == 4 || size == 12 ? 0 : -EINVAL;
         assert_int_equal(perf_sample_decode(data, &record, &sample), wanted);
@@ -319,7 +321,6 @@ TEST(counts_of_losses_are_stepped_over)
         const uint64_t group_words[] = {0x1234, 0x2b0000002a,      1,   50, 100, 3,
                                         2,      PERF_CONTEXT_USER, 0x99};
         struct perf_file file = {.attr_count = 1};
-        struct perf_data *data;
         struct perf_record record;
         struct perf_sample sample;
         file.attrs[0] = (struct perf_event_attr){
@@ -329,8 +330,7 @@ TEST(counts_of_losses_are_stepped_over)
             .read_format = PERF_FORMAT_ID | 1u << 4 | (group ? PERF_FORMAT_GROUP : 0)};
         perf_file_record(&file, PERF_RECORD_SAMPLE, 2, group ? group_words : sample_words,
                          group ? sizeof group_words : sizeof sample_words);
-        perf_file_write(&file, scratch_path(state, "lost"));
-        assert_int_equal(perf_data_open(scratch_path(state, "lost"), &data), 0);
+        struct perf_data *data = open_written(&file, state, "lost");
         assert_int_equal(perf_data_next(data, &record), 1);
         assert_int_equal(perf_sample_decode(data, &record, &sample), 0);
         assert_int_equal(sample.chain_count, 2);
@@ -357,16 +357,14 @@ TEST(rewriting)
     perf_file_feature(&file, PERF_FEATURE_VERSION, &version, sizeof version);
     perf_file_record(&file, PERF_RECORD_SAMPLE, 2, full_sample, sizeof full_sample);
     perf_file_record(&file, PERF_USER_FINISHED_ROUND, 0, NULL, 0);
-    perf_file_write(&file, scratch_path(state, "file"));
 
-    struct perf_data *data;
     struct perf_writer *writer;
     struct perf_record record;
     struct perf_sample sample;
     uint8_t out[PERF_RECORD_SIZE_MAX];
     uint8_t build_id[BUILD_ID_MAX] = {1, 2, 3};
     uint64_t chain[] = {PERF_CONTEXT_USER, 5, 6, 7};
-    assert_int_equal(perf_data_open(scratch_path(state, "file"), &data), 0);
+    struct perf_data *data = open_written(&file, state, "file");
     assert_int_equal(perf_writer_open(scratch_path(state, "file"), data, true, &writer), 0);
     assert_int_equal(perf_data_next(data, &record), 1);
     assert_int_equal(perf_sample_decode(data, &record, &sample), 0);
@@ -484,13 +482,11 @@ TEST(packed_records_come_back)
 {
     enum { COUNT = 3000 };
     struct perf_file file = two_events();
-    struct perf_data *data;
     struct perf_writer *writer;
     struct perf_record record;
     uint64_t words[5] = {0};
     uint32_t random = 1;
-    perf_file_write(&file, scratch_path(state, "source"));
-    assert_int_equal(perf_data_open(scratch_path(state, "source"), &data), 0);
+    struct perf_data *data = open_written(&file, state, "source");
     assert_int_equal(perf_writer_open(scratch_path(state, "packed"), data, false, &writer), 0);
     assert_int_equal(perf_writer_pack(writer), 0);
     for (uint64_t i = 0; i < COUNT; i++) {
@@ -542,10 +538,8 @@ TEST(the_chain_is_what_perf_reads_of_branch_stacks)
 {
     struct perf_file file = two_events();
     file.attrs[0].branch_sample_type |= PERF_SAMPLE_BRANCH_CALL_STACK;
-    perf_file_write(&file, scratch_path(state, "lbr"));
-    struct perf_data *data;
     struct perf_writer *writer;
-    assert_int_equal(perf_data_open(scratch_path(state, "lbr"), &data), 0);
+    struct perf_data *data = open_written(&file, state, "lbr");
     assert_true(data->events[0].attr.branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK);
     assert_int_equal(perf_writer_open(scratch_path(state, "result"), data, false, &writer), 0);
     assert_int_equal(perf_writer_finish(writer), 0);
@@ -562,14 +556,12 @@ TEST(the_chain_is_what_perf_reads_of_branch_stacks)
 TEST(a_sample_too_long_is_not_encoded)
 {
     struct perf_file file = two_events();
-    struct perf_data *data;
     struct perf_record record;
     struct perf_sample sample;
     uint8_t out[PERF_RECORD_SIZE_MAX];
     uint64_t *chain = calloc(9000, sizeof *chain);
     perf_file_record(&file, PERF_RECORD_SAMPLE, 2, full_sample, sizeof full_sample);
-    perf_file_write(&file, scratch_path(state, "long"));
-    assert_int_equal(perf_data_open(scratch_path(state, "long"), &data), 0);
+    struct perf_data *data = open_written(&file, state, "long");
     assert_int_equal(perf_data_next(data, &record), 1);
     assert_int_equal(perf_sample_decode(data, &record, &sample), 0);
     sample.chain = chain;
@@ -595,10 +587,8 @@ TEST(records_tell_their_time)
     perf_file_record(&file, PERF_RECORD_COMM, 0, other, sizeof other);
     perf_file_record(&file, PERF_RECORD_COMM, 0, made_up, sizeof made_up);
     perf_file_record(&file, PERF_RECORD_COMM, 0, comm, 16); /* too short to have any of it */
-    perf_file_write(&file, scratch_path(state, "times"));
-    struct perf_data *data;
     struct perf_record record;
-    assert_int_equal(perf_data_open(scratch_path(state, "times"), &data), 0);
+    struct perf_data *data = open_written(&file, state, "times");
     assert_int_equal(perf_data_next(data, &record), 1);
     assert_int_equal(record.id.time, 777);
     assert_int_equal(record.id.tid, 43);
@@ -629,10 +619,8 @@ TEST(large_records_are_read)
         perf_file_record(&file, PERF_RECORD_SAMPLE, 0, big, 60000);
     }
     perf_file_record(&file, PERF_RECORD_COMM, 0, comm, sizeof comm);
-    perf_file_write(&file, scratch_path(state, "big"));
-    struct perf_data *data;
     struct perf_record record;
-    assert_int_equal(perf_data_open(scratch_path(state, "big"), &data), 0);
+    struct perf_data *data = open_written(&file, state, "big");
     int count = 0;
     while (perf_data_next(data, &record) == 1) {
         assert_int_equal(record.type, count < 10 ? PERF_RECORD_SAMPLE : PERF_RECORD_COMM);
@@ -727,11 +715,9 @@ TEST(packed_records_are_unpacked)
     perf_file_record(&file, PERF_USER_FINISHED_ROUND, 0, NULL, 0);
     put_packed(&file, stream, plain.records + cut, plain.size - cut, PERF_USER_COMPRESSED2);
     perf_file_feature(&file, PERF_FEATURE_COMPRESSED, comm, 20);
-    perf_file_write(&file, scratch_path(state, "packed"));
 
-    struct perf_data *data;
     struct perf_record record;
-    assert_int_equal(perf_data_open(scratch_path(state, "packed"), &data), 0);
+    struct perf_data *data = open_written(&file, state, "packed");
     int comms = 0, samples = 0, rounds = 0;
     while (perf_data_next(data, &record) == 1) {
         comms +=
@@ -777,14 +763,12 @@ TEST(records_outlive_lost_features)
     perf_file_record(&file, PERF_RECORD_COMM, 0, zeros, sizeof zeros);
     perf_file_feature(&file, PERF_FEATURE_ARCH, &arch, sizeof arch);
     perf_file_feature(&file, PERF_FEATURE_CMDLINE, zeros, sizeof zeros);
-    perf_file_write(&file, scratch_path(state, "cut"));
     struct stat status;
     assert_int_equal(stat(scratch_path(state, "cut"), &status), 0);
     assert_int_equal(truncate(scratch_path(state, "cut"), status.st_size - 8), 0);
-    struct perf_data *data;
     struct perf_writer *writer;
     struct perf_record record;
-    assert_int_equal(perf_data_open(scratch_path(state, "cut"), &data), 0);
+    struct perf_data *data = open_written(&file, state, "cut");
     assert_string_equal(perf_data_string(data, PERF_FEATURE_ARCH), "x86_64");
     assert_int_equal(perf_data_next(data, &record), 1);
     assert_int_equal(perf_writer_open(scratch_path(state, "result"), data, false, &writer), 0);
@@ -848,10 +832,8 @@ TEST(a_mapping_tells_its_build_id)
     mmap.of.inode.minor = 2;
     mmap.of.inode.inode = 77;
     perf_file_record(&file, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, &mmap, sizeof mmap);
-    perf_file_write(&file, scratch_path(state, "mapped"));
-    struct perf_data *data;
     struct perf_record record;
-    assert_int_equal(perf_data_open(scratch_path(state, "mapped"), &data), 0);
+    struct perf_data *data = open_written(&file, state, "mapped");
     for (int i = 0; i < 5; i++) {
         assert_int_equal(perf_data_next(data, &record), 1);
         assert_non_null(record.mapping);
@@ -890,10 +872,8 @@ TEST(a_build_id_that_nobody_asked_for_is_an_inode)
                          PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_BUILD_ID, &mmap,
                          sizeof mmap);
     }
-    perf_file_write(&file, scratch_path(state, "claimed"));
-    struct perf_data *data;
     struct perf_record record;
-    assert_int_equal(perf_data_open(scratch_path(state, "claimed"), &data), 0);
+    struct perf_data *data = open_written(&file, state, "claimed");
     for (int i = 0; i < 5; i++) {
         bool is_id = i == 4;
         assert_int_equal(perf_data_next(data, &record), 1);
@@ -1100,10 +1080,8 @@ TEST(events_have_names)
     memcpy(desc[0] + 8 + sizeof file.attrs[0], counts, sizeof counts);
     memcpy(desc[0] + 16 + sizeof file.attrs[0], "cycles", 7);
     perf_file_feature(&file, PERF_FEATURE_EVENT_DESC, desc, sizeof desc[0]);
-    perf_file_write(&file, scratch_path(state, "named"));
-    struct perf_data *data;
     struct perf_record record;
-    assert_int_equal(perf_data_open(scratch_path(state, "named"), &data), 0);
+    struct perf_data *data = open_written(&file, state, "named");
     assert_string_equal(perf_data_event_name(data, 0), "cycles");
     assert_null(perf_data_event_name(data, 1));
     assert_int_equal(perf_data_next(data, &record), 1);
@@ -1173,10 +1151,8 @@ TEST(the_list_of_build_ids_is_read)
         uint64_t small[] = {101, 0x5555, 0x100000007};
         perf_file_record(&file, PERF_RECORD_SAMPLE, 1, small, sizeof small);
         perf_file_feature(&file, PERF_FEATURE_BUILD_ID, list, cut ? 100 : sizeof list);
-        perf_file_write(&file, scratch_path(state, "listed"));
-        struct perf_data *data;
         uint32_t count = 0;
-        assert_int_equal(perf_data_open(scratch_path(state, "listed"), &data), 0);
+        struct perf_data *data = open_written(&file, state, "listed");
         assert_int_equal(perf_data_build_ids(data, take_listed, &count), cut ? 0 : -ECANCELED);
         assert_int_equal(count, cut ? 1 : 3);
         perf_data_close(data);
