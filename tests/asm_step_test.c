@@ -13,7 +13,7 @@ static const uint8_t bytes[] = {0x48, 0xb8, 0x53, 0x5b, 0xc3, 0x90, 0x90, 0x90, 
 
 static struct code_index *make_index(void **state)
 {
-    struct dump_builder dump = {0};
+    OWN_DUMP_BUILDER dump = {0};
     struct code_index *index;
     dump_header(&dump);
     dump_begin(&dump, JIT_CODE_LOAD, BUILDER_START);
@@ -22,7 +22,6 @@ static struct code_index *make_index(void **state)
     dump_bytes(&dump, bytes, sizeof bytes);
     dump_end(&dump);
     write_bytes(scratch_path(state, "dump"), dump.bytes, dump.size);
-    dump_free(&dump);
     assert_int_equal(code_index_open(scratch_path(state, "dump"), &index), 0);
     return index;
 }

@@ -357,7 +357,7 @@ static uint64_t end_of(uint32_t segment)
 /* Code that lives through all segments, and some that is gone with each. */
 static int make_segment(uint32_t segment)
 {
-    struct dump_builder dump = dump_start();
+    OWN_DUMP_BUILDER dump = dump_start();
     dump_group(&dump, BUILDER_START + 10, 0x1000, 16, 2, "lives");
     for (uint64_t i = 0; i < 2; i++) {
         uint64_t id = 3 + 2 * segment + i;
@@ -367,7 +367,6 @@ static int make_segment(uint32_t segment)
     dump_load(&dump, end_of(segment) - 1, 0x100, 1, 1000 + segment, "the last");
     dump_close(&dump, end_of(segment));
     int fd = dump_fd(&dump);
-    dump_free(&dump);
     return fd;
 }
 
@@ -447,7 +446,7 @@ TEST(what_is_gone_is_forgotten_in_time)
     uint32_t most = 0;
     uint64_t id = 10;
     for (uint32_t segment = 0; segment < FORGOTTEN_SEGMENTS; segment++) {
-        struct dump_builder dump = dump_start();
+        OWN_DUMP_BUILDER dump = dump_start();
         dump_load(&dump, BUILDER_START + 10, 0x1000, 16, 2, "lives");
         for (uint64_t i = 0; i < EACH; i++, id++) {
             dump_load(&dump, end_of(segment) - 5000, 0x100000 + 0x100 * id, 16, id, "gone");
@@ -455,7 +454,6 @@ TEST(what_is_gone_is_forgotten_in_time)
         dump_close(&dump, end_of(segment));
         char path[64];
         int fd = dump_fd(&dump);
-        dump_free(&dump);
         snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
         if (index) {
             assert_int_equal(code_index_continue(index, path, false), 1);

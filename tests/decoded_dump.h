@@ -90,6 +90,9 @@ static inline void decoded_dump_free(struct decoded_dump *dump)
     free(dump->records);
 }
 
+/* One that is freed where its scope ends. */
+#define OWN_DECODED_DUMP __attribute__((cleanup(decoded_dump_free))) struct decoded_dump
+
 /* Fails unless each DEBUG_INFO stands before a LOAD of the same address and stamp, nothing is
  * behind CLOSE, and each code_index is there once. Returns the number of LOADs. */
 static inline size_t decoded_dump_check_groups(const struct decoded_dump *dump)

@@ -32,6 +32,9 @@ static inline void dump_free(struct dump_builder *dump)
     memset(dump, 0, sizeof(*dump));
 }
 
+/* One that is freed where its scope ends. */
+#define OWN_DUMP_BUILDER __attribute__((cleanup(dump_free))) struct dump_builder
+
 static inline void dump_bytes(struct dump_builder *dump, const void *bytes, size_t size)
 {
     if (dump->size + size > dump->room) {

@@ -396,7 +396,7 @@ TEST_WITH(test_a_wait_weighs_until_the_thread_is_back, scratch_create, scratch_r
 {
     static uint8_t events[1024];
     static const char *const names[] = {"cpu-clock", "sched:sched_switch"};
-    struct perf_file file = {.attr_count = 2};
+    OWN_PERF_FILE file = {.attr_count = 2};
     const uint64_t common =
         PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD;
     file.attrs[0] = (struct perf_event_attr){.size = sizeof file.attrs[0],
@@ -419,7 +419,6 @@ TEST_WITH(test_a_wait_weighs_until_the_thread_is_back, scratch_create, scratch_r
     put_sample(&file, SWITCHED_OUT, 8, 3500, 2); /* it waits still at the end */
     put_sample(&file, CLOCK, 7, 4000, 0);
     perf_file_write(&file, scratch_path(state, "p.data"));
-    free(file.records);
 
     const char *text = inject_with_card(state);
     assert_non_null(strstr(text, "{\"name\": \"cpu-clock\", \"unit\": \"nanoseconds\", "
@@ -474,7 +473,7 @@ TEST_WITH(test_a_wait_without_an_end, scratch_create, scratch_remove)
 {
     static const char *const names[] = {"cpu-clock", "sched:sched_switch"};
     for (uint64_t lost = 0; lost <= 3; lost += 3) {
-        struct perf_file file;
+        OWN_PERF_FILE file;
         begin_switches(&file, 2, names);
         put_sample(&file, SWITCHED_OUT, 7, 1000, 1);
         if (lost) {
@@ -484,7 +483,6 @@ TEST_WITH(test_a_wait_without_an_end, scratch_create, scratch_remove)
         put_sample(&file, SWITCHED_OUT, 7, 2000, 1);
         put_switch(&file, 7, 3000, false);
         perf_file_write(&file, scratch_path(state, "p.data"));
-        free(file.records);
         const char *text = inject_with_card(state);
         assert_non_null(strstr(text, "\"waits_lost\": 1,"));
         assert_non_null(strstr(text, lost ? "left out 1 waits whose end was lost; record with"
@@ -499,7 +497,7 @@ TEST_WITH(test_waiting_for_a_processor_is_no_blocking, scratch_create, scratch_r
     static const char *const names[] = {"cpu-clock", "sched:sched_switch", "sched:sched_switch",
                                         "sched:sched_wakeup"};
     for (uint32_t count = 4; count >= 2; count -= 2) { /* of one such event all is blocking */
-        struct perf_file file;
+        OWN_PERF_FILE file;
         begin_switches(&file, count, names);
         put_sample(&file, CLOCK, 8, 500, 0);
         put_sample(&file, SWITCHED_OUT, 7, 1000, SLEEPS);
@@ -520,7 +518,6 @@ TEST_WITH(test_waiting_for_a_processor_is_no_blocking, scratch_create, scratch_r
         }
         put_sample(&file, CLOCK, 8, 5000, 0);
         perf_file_write(&file, scratch_path(state, "p.data"));
-        free(file.records);
         const char *text = inject_with_card(state);
         if (count == 4) {
             assert_non_null(strstr(text, "\"off-cpu\", \"unit\": \"nanoseconds\", "
@@ -562,7 +559,7 @@ TEST_WITH(test_a_virtual_thread_waits_from_unmount_to_mount, scratch_create, scr
     enum { OUT = 101, IN = 102, PID = 5, OTHER = 6 };
     static uint8_t events[1024];
     static const char *const names[] = {"cpu-clock", "jdagent_5_0:unmount", "jdagent_5_0:mount"};
-    struct perf_file file = {.attr_count = 3};
+    OWN_PERF_FILE file = {.attr_count = 3};
     const uint64_t common =
         PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD;
     for (uint32_t i = 0; i < file.attr_count; i++) {
@@ -592,7 +589,6 @@ TEST_WITH(test_a_virtual_thread_waits_from_unmount_to_mount, scratch_create, scr
     perf_file_record(&file, PERF_RECORD_EXIT, 0, exit, sizeof exit);
     put_sample(&file, CLOCK, 8, 4000, 0);
     perf_file_write(&file, scratch_path(state, "p.data"));
-    free(file.records);
 
     const uint64_t weight = 4 * (600 - 100) + (3000 - 1000) + (3500 - 3100) + (4000 - 2100);
     char wanted[160];
@@ -627,7 +623,7 @@ TEST_WITH(test_what_lost_its_end_is_told, scratch_create, scratch_remove)
 {
     static uint8_t events[512];
     static const char *const names[] = {"jdagent_5_0:timeline"};
-    struct perf_file file = {.attr_count = 1};
+    OWN_PERF_FILE file = {.attr_count = 1};
     file.attrs[0] = (struct perf_event_attr){.size = sizeof file.attrs[0],
                                              .type = PERF_TYPE_TRACEPOINT,
                                              .sample_type = PERF_SAMPLE_IDENTIFIER |
@@ -640,7 +636,6 @@ TEST_WITH(test_what_lost_its_end_is_told, scratch_create, scratch_remove)
     put_mark(&file, TIMELINE_GC_BEGIN, 2000); /* the end between them was lost */
     put_mark(&file, TIMELINE_GC_END, 2500);
     perf_file_write(&file, scratch_path(state, "p.data"));
-    free(file.records);
     const char *text = inject_with_card(state);
     assert_non_null(strstr(text, "\"marks_lost\": 1,"));
     assert_non_null(strstr(text, "left out 1 events of the JVM's time line"));

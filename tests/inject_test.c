@@ -117,7 +117,7 @@ static int line_at(const char *path, uint64_t offset, char *source, size_t room)
 
 TEST(code_is_mapped_when_it_is_touched)
 {
-    struct perf_file file = recording();
+    OWN_PERF_FILE file = recording();
     write_simple_dump(state);
     put_mmap2(&file, PID, 1000010, 0x7f0000010000, 0x20000, "//anon");
     put_marker(&file, state);
@@ -166,12 +166,11 @@ TEST(code_is_mapped_when_it_is_touched)
                                           seen[4].offset + (OTHER_CODE - CODE) + offset),
                                 "untouched");
     }
-    free(file.records);
 }
 
 TEST(keep_all_keeps_all)
 {
-    struct perf_file file = recording_of_jvm(state);
+    OWN_PERF_FILE file = recording_of_jvm(state);
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1};
     put_sample(&file, PID, 1000200, chain, 2);
     put_round(&file);
@@ -183,12 +182,11 @@ TEST(keep_all_keeps_all)
     }
     assert_null(MAPPING(4));
     assert_true(SAMPLE(0) < MAPPING(1)); /* by time */
-    free(file.records);
 }
 
 TEST(inlined_methods_are_frames)
 {
-    struct perf_file file = recording_of_jvm(state);
+    OWN_PERF_FILE file = recording_of_jvm(state);
     /* Leaf in the inlined part; the caller's return address is its first byte: the call is not. */
     uint64_t leaf[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000000, PERF_CONTEXT_USER, CODE + 4,
                        0x400000};
@@ -237,14 +235,13 @@ TEST(inlined_methods_are_frames)
     assert_int_equal(inject(state, "p.data", "r.data", "--inline", "off", NULL), STATUS_DONE);
     assert_int_not_equal(access(scratch_path(state, "r-java-frames.so"), F_OK), 0);
     assert_int_equal(inject(state, "p.data", "absent/r.data", NULL), STATUS_FAILED);
-    free(file.records);
 }
 
 /* HotSpot's method_entry_barrier pushes -1 where a walk by frame pointers looks for a return
  * address; perf throws a chain with such a word away. Another number could have a method's name. */
 TEST(garbage_in_chains_is_no_frame)
 {
-    struct perf_file file = recording_of_jvm(state);
+    OWN_PERF_FILE file = recording_of_jvm(state);
     const uint64_t garbage = IMAGE_FRAMES_BASE + 0x3000000; /* where frames have addresses */
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 65, (uint64_t)-1, CODE + 4, CODE + 5, garbage};
     put_sample(&file, PID, 1000351, chain, 6);
@@ -257,12 +254,11 @@ TEST(garbage_in_chains_is_no_frame)
         assert_true(SAMPLE(i)->chain[3] == CODE + 4);
         assert_true(SAMPLE(i)->chain[4] == garbage + IMAGE_FRAMES_BASE);
     }
-    free(file.records);
 }
 
 TEST(debugging_information_tells_of_inlined_methods)
 {
-    struct perf_file file = recording_of_jvm(state);
+    OWN_PERF_FILE file = recording_of_jvm(state);
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 4};
     put_sample(&file, PID, 1000350, chain, 2);
     mkdir(scratch_path(state, "src"), 0700);
@@ -298,7 +294,6 @@ TEST(debugging_information_tells_of_inlined_methods)
     dwarf_end(dwarf);
     close(fd);
     rmdir(scratch_path(state, "src"));
-    free(file.records);
 }
 
 /* Other names or lines over equal code must not pass for the same file. */
@@ -307,7 +302,7 @@ TEST(the_build_id_is_that_of_code_names_and_lines)
     uint8_t ids[3][BUILD_ID_MAX];
     static const char *const modes[] = {"off", "dwarf", "off"};
     for (int i = 0; i < 3; i++) {
-        struct perf_file file = recording();
+        OWN_PERF_FILE file = recording();
         write_simple_dump(state);
         put_marker(&file, state);
         uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 4};
@@ -320,7 +315,6 @@ TEST(the_build_id_is_that_of_code_names_and_lines)
         assert_true(entry && size >= 36);
         memcpy(ids[i], entry + 12, BUILD_ID_MAX);
         perf_data_close(data);
-        free(file.records);
     }
     assert_memory_not_equal(ids[0], ids[1], BUILD_ID_MAX);
     assert_memory_equal(ids[0], ids[2], BUILD_ID_MAX);
@@ -329,7 +323,7 @@ TEST(the_build_id_is_that_of_code_names_and_lines)
 /* What a fork runs before it executes something else is its parent's code as of then. */
 TEST(a_fork_has_its_parents_code)
 {
-    struct perf_file file = recording_of_jvm(state);
+    OWN_PERF_FILE file = recording_of_jvm(state);
     put_task(&file, PERF_RECORD_FORK, PID + 1, PID, PID + 1, 1000450);
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 5};
     put_sample(&file, PID + 1, 1000700, chain, 2);
@@ -339,12 +333,11 @@ TEST(a_fork_has_its_parents_code)
     assert_string_equal(symbol_at(MAPPING(0)->path, MAPPING(0)->offset), "a.A.m()");
     assert_int_equal(MAPPING(0)->pid, PID + 1); /* its parent has not touched it */
     assert_null(MAPPING(1));
-    free(file.records);
 }
 
 TEST(the_scorecard_tells_why)
 {
-    struct perf_file file = recording();
+    OWN_PERF_FILE file = recording();
     write_simple_dump(state);
     put_mmap2(&file, PID, 0, CODE, 0x20000, "//anon");
     put_mmap2(&file, PID, 0, 0x7f0000100000, 0x1000, "/no/libc.so.6");
@@ -385,7 +378,6 @@ TEST(the_scorecard_tells_why)
     assert_non_null(strstr(text, "\"stacks_rooted\": 1,"));
     assert_non_null(strstr(text, "PreserveFramePointer"));
     assert_non_null(strstr(text, "left out 1 samples that are malformed"));
-    free(file.records);
 }
 
 /* The remedy for copies that are too short is a larger copy, as far as there is one, and not what
@@ -400,7 +392,7 @@ TEST(short_copies_are_told_as_such)
         const char *remedy;
     } cases[] = {{16, "larger stack copy"}, {65528, "largest copy"}};
     for (int i = 0; i < 2; i++) {
-        struct perf_file file = recording();
+        OWN_PERF_FILE file = recording();
         struct dump_builder dump = dump_start();
         dump_frame_code(&dump, 1000100, CODE, "a.A.m()");
         write_dump(state, &dump, "jit-4242.dump");
@@ -427,7 +419,6 @@ TEST(short_copies_are_told_as_such)
         assert_non_null(strstr(text, "\"copy_too_short\": 1"));
         assert_non_null(strstr(text, cases[i].remedy));
         assert_null(strstr(text, "perf_event_max_stack"));
-        free(file.records);
     }
 }
 
@@ -436,7 +427,7 @@ TEST(callers_are_addresses_in_the_call)
 {
     static const char *const modes[] = {"off", "dwarf", "expand"};
     for (int i = 0; i < 3; i++) {
-        struct perf_file file = recording();
+        OWN_PERF_FILE file = recording();
         char source[64] = "";
         write_simple_dump(state);
         put_marker(&file, state);
@@ -448,7 +439,6 @@ TEST(callers_are_addresses_in_the_call)
         assert_true(SAMPLE(0)->chain[2] == CODE + 3);
         assert_int_equal(line_at(MAPPING(0)->path, MAPPING(0)->offset + 3, source, sizeof source),
                          10);
-        free(file.records);
     }
 }
 
@@ -462,7 +452,7 @@ TEST(the_verdict_wants_names_and_roots)
                     {CODE, 2, "\"verdict\": \"bad\""},
                     {CODE + 1024, 3, "\"verdict\": \"bad\""}};
     for (size_t i = 0; i < sizeof profiles / sizeof profiles[0]; i++) {
-        struct perf_file file = recording();
+        OWN_PERF_FILE file = recording();
         write_simple_dump(state);
         put_mmap2(&file, PID, 0, CODE, 0x20000, "//anon");
         put_mmap2(&file, PID, 0, 0x7f0000100000, 0x1000, "/no/libc.so.6");
@@ -479,7 +469,6 @@ TEST(the_verdict_wants_names_and_roots)
         static char text[8192];
         scratch_read_text(scratch_path(state, "card.json"), text, sizeof text);
         assert_non_null(strstr(text, profiles[i].verdict));
-        free(file.records);
     }
 }
 
@@ -510,14 +499,13 @@ TEST_WITH(a_link_below_another_root_is_not_followed, scratch_create, scratch_rem
         } else {
             assert_int_equal(link(dump, scratch_path(state, "root/d/jit-4242.dump")), 0);
         }
-        struct perf_file file = recording();
+        OWN_PERF_FILE file = recording();
         put_mmap2(&file, (uint32_t)child, 0, CODE, 0x20000, "//anon");
         put_mmap2(&file, (uint32_t)child, 1000050, 0x7f0000000000, 4096, "/d/jit-4242.dump");
         uint64_t chain[] = {PERF_CONTEXT_USER, CODE};
         put_sample(&file, (uint32_t)child, 1000200, chain, 2);
         mkdir(scratch_path(state, "p"), 0700);
         perf_file_write(&file, scratch_path(state, "p/p.data"));
-        free(file.records);
         assert_int_equal(inject(state, "p/p.data", "r.data", NULL),
                          linked ? STATUS_FAILED : STATUS_DONE);
         assert_int_equal(unlink(scratch_path(state, "root/d/jit-4242.dump")), 0);
@@ -531,7 +519,7 @@ TEST_WITH(a_link_below_another_root_is_not_followed, scratch_create, scratch_rem
 /* The status is that of a failure: nothing was named. But the rest is there. */
 TEST(a_wrong_clock_is_told_and_costs_the_names_only)
 {
-    struct perf_file file = recording();
+    OWN_PERF_FILE file = recording();
     file.attrs[0].use_clockid = 0;
     write_simple_dump(state);
     put_marker(&file, state);
@@ -548,13 +536,12 @@ TEST(a_wrong_clock_is_told_and_costs_the_names_only)
     assert_non_null(strstr(text, "\"verdict\": \"bad\""));
     read_seen(state);
     assert_int_equal(count, 3);
-    free(file.records);
 }
 
 /* A JVM that was killed before its dump had a header costs the other one nothing. */
 TEST(an_empty_dump_costs_its_own_names_only)
 {
-    struct perf_file file = recording();
+    OWN_PERF_FILE file = recording();
     write_simple_dump(state);
     scratch_write(scratch_path(state, "jit-4243.dump"), "");
     put_marker(&file, state);
@@ -579,13 +566,12 @@ TEST(an_empty_dump_costs_its_own_names_only)
     assert_int_equal(inject(state, "p.data", "r.data", "--dump", "/no/jit-1.dump", NULL),
                      STATUS_FAILED);
     assert_int_equal(access(scratch_path(state, "r.data"), R_OK), -1);
-    free(file.records);
 }
 
 /* Pids repeat: of two dumps of one name, each goes to the JVM that mapped it. */
 TEST(dumps_of_one_name_go_to_their_own_jvms)
 {
-    struct perf_file file = recording();
+    OWN_PERF_FILE file = recording();
     struct dump_builder dump = {0};
     char path[2][256];
     static const char *const names[] = {"late", "early"};
@@ -612,7 +598,6 @@ TEST(dumps_of_one_name_go_to_their_own_jvms)
         unlink(path[i]);
         rmdir(scratch_path(state, names[i]));
     }
-    free(file.records);
 }
 
 /* Its names are those of code that is long gone. */
@@ -620,7 +605,7 @@ TEST(the_dump_of_an_earlier_run_is_refused)
 {
     for (int from = 0; from < 2; from++) {
         uint64_t mapped = from ? 20000000000 : 1000800; /* long after the last record, or soon */
-        struct perf_file file = recording();
+        OWN_PERF_FILE file = recording();
         write_simple_dump(state); /* from 1000000 to 1000600 */
         if (!from) {
             put_task(&file, PERF_RECORD_FORK, PID, 1, PID, 1000700);
@@ -637,7 +622,6 @@ TEST(the_dump_of_an_earlier_run_is_refused)
         assert_non_null(strstr(text, "of an earlier run"));
         read_seen(state);
         assert_int_equal(count, from ? 2 : 3);
-        free(file.records);
     }
 }
 
@@ -645,7 +629,7 @@ TEST(the_dump_of_an_earlier_run_is_refused)
  * place. */
 TEST(a_replaced_dump_is_not_taken_for_the_first_ones)
 {
-    struct perf_file file = recording();
+    OWN_PERF_FILE file = recording();
     write_simple_dump(state);
     struct stat status;
     assert_int_equal(stat(scratch_path(state, "jit-4242.dump"), &status), 0);
@@ -665,13 +649,12 @@ TEST(a_replaced_dump_is_not_taken_for_the_first_ones)
     injected(state, &file, NULL);
     assert_int_equal(count, 5); /* the first one's marker, two samples, an image and its code */
     assert_int_equal(MAPPING(0)->pid, PID + 1);
-    free(file.records);
 }
 
 /* A pid that was given twice while perf recorded: --dump finds the process by the dump's time. */
 TEST(a_named_dump_goes_to_the_process_of_its_time)
 {
-    struct perf_file file = recording();
+    OWN_PERF_FILE file = recording();
     write_simple_dump(state);
     put_task(&file, PERF_RECORD_FORK, PID, 1, PID, 900000);
     put_task(&file, PERF_RECORD_FORK, PID, 1, PID, 2000000);
@@ -686,7 +669,6 @@ TEST(a_named_dump_goes_to_the_process_of_its_time)
     assert_int_equal(MAPPING(0)->time, 1000200);
     assert_string_equal(symbol_at(MAPPING(0)->path, MAPPING(0)->offset), "a.A.m()");
     assert_null(MAPPING(1)); /* the second process has none */
-    free(file.records);
 }
 
 /* The code before it has nothing to do with the stack; other callers' addresses lie in the call. */
@@ -697,7 +679,7 @@ TEST(the_return_barrier_is_no_return_address)
     dump_load(&dump, 1000100, CODE + 16, 16, 2, "cont_returnBarrier");
     dump_load(&dump, 1000100, CODE + 32, 16, 3, "a.A.m()");
     write_dump(state, &dump, "jit-4242.dump");
-    struct perf_file file = recording();
+    OWN_PERF_FILE file = recording();
     put_marker(&file, state);
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 40, CODE + 16, CODE + 32};
     put_sample(&file, PID, 1000200, chain, 4);
@@ -705,14 +687,13 @@ TEST(the_return_barrier_is_no_return_address)
     assert_true(SAMPLE(0)->chain[1] == CODE + 40);
     assert_true(SAMPLE(0)->chain[2] == CODE + 16);
     assert_true(SAMPLE(0)->chain[3] == CODE + 31); /* a call as the last instruction */
-    free(file.records);
 }
 
 /* --call-graph fp,defer: the user's part of a chain comes in a record of its own, and is put where
  * it belongs. One that belongs to no sample stays what it is. */
 TEST(late_call_chains_are_rewritten)
 {
-    struct perf_file file = recording_of_jvm(state);
+    OWN_PERF_FILE file = recording_of_jvm(state);
     uint64_t kernel[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000000, PERF_CONTEXT_USER_DEFERRED, 77};
     put_sample(&file, PID, 1000350, kernel, 4);
     put_late_part(&file, 1000351, 77);
@@ -749,7 +730,6 @@ TEST(late_call_chains_are_rewritten)
     assert_true(words[5] == CODE + 64);
     assert_int_equal(words[7], 1000352);
     perf_data_close(data);
-    free(file.records);
 }
 
 /* One sample with registers and a stack copy; the stack itself is all zeros. */
@@ -779,13 +759,12 @@ TEST(samples_that_cannot_be_unwound_keep_their_own_address)
 {
     static const uint64_t abis[] = {PERF_SAMPLE_REGS_ABI_32, PERF_SAMPLE_REGS_ABI_64};
     for (int i = 0; i < 2; i++) { /* a 32-bit program; a process that nobody heard of */
-        struct perf_file file = recording_with_copy(abis[i]);
+        OWN_PERF_FILE file = recording_with_copy(abis[i]);
         injected(state, &file, NULL);
         assert_int_equal(count, 1);
         assert_int_equal(seen[0].chain_count, 2);
         assert_true(seen[0].chain[0] == PERF_CONTEXT_USER);
         assert_true(seen[0].chain[1] == CODE + 5);
-        free(file.records);
     }
 }
 
@@ -795,7 +774,7 @@ TEST(copies_of_other_machines_are_left_alone)
         uint32_t size;
         char text[12];
     } arch = {12, "riscv64"};
-    struct perf_file file = recording_with_copy(PERF_SAMPLE_REGS_ABI_64);
+    OWN_PERF_FILE file = recording_with_copy(PERF_SAMPLE_REGS_ABI_64);
     perf_file_feature(&file, PERF_FEATURE_ARCH, &arch, sizeof arch);
     injected(state, &file, NULL);
     struct perf_data *data;
@@ -806,13 +785,12 @@ TEST(copies_of_other_machines_are_left_alone)
     assert_int_equal(record.size, file.size);
     assert_memory_equal(record.bytes, file.records, file.size);
     perf_data_close(data);
-    free(file.records);
 }
 
 /* clock=tsc: the recording's clock is perf's own, and it tells how to convert. */
 TEST(processor_time_stamps_are_converted)
 {
-    struct perf_file file = recording();
+    OWN_PERF_FILE file = recording();
     file.attrs[0].use_clockid = 0;
     struct dump_builder dump = dump_start();
     memcpy(dump.bytes + 32, (uint64_t[]){JITDUMP_FLAGS_ARCH_TIMESTAMP}, 8);
@@ -830,7 +808,6 @@ TEST(processor_time_stamps_are_converted)
     assert_string_equal(symbol_at(MAPPING(0)->path, MAPPING(0)->offset), "first");
     assert_int_equal(MAPPING(1)->time, 2500600);
     assert_string_equal(symbol_at(MAPPING(1)->path, MAPPING(1)->offset), "second");
-    free(file.records);
 }
 
 static void put_path(struct perf_file *file, uint64_t time, const char *path)
@@ -841,7 +818,7 @@ static void put_path(struct perf_file *file, uint64_t time, const char *path)
 /* The agent was stopped and started again: the second dump knows what the first did not hear of. */
 TEST(a_second_dump_takes_over)
 {
-    struct perf_file file = recording();
+    OWN_PERF_FILE file = recording();
     struct dump_builder dump = {0};
     mkdir(scratch_path(state, "2"), 0700);
     dump_header(&dump);
@@ -866,13 +843,12 @@ TEST(a_second_dump_takes_over)
     assert_null(MAPPING(2));
     unlink(scratch_path(state, "2/jit-4242.dump"));
     rmdir(scratch_path(state, "2"));
-    free(file.records);
 }
 
 /* Renaming a result to /dev/null would take that away from the whole machine. */
 TEST(only_a_file_is_replaced)
 {
-    struct perf_file file = recording_of_jvm(state);
+    OWN_PERF_FILE file = recording_of_jvm(state);
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE};
     put_sample(&file, PID, 1000200, chain, 2);
     perf_file_write(&file, scratch_path(state, "p.data"));
@@ -882,7 +858,6 @@ TEST(only_a_file_is_replaced)
     assert_int_equal(stat(scratch_path(state, "pipe"), &status), 0);
     assert_true(S_ISFIFO(status.st_mode));
     assert_int_equal(stat(scratch_path(state, "pipe-java.so"), &status), -1);
-    free(file.records);
 }
 
 /* Calls of read, or of write, and their like, that this process has made: syscr or syscw. 0: the

@@ -19,7 +19,7 @@ static struct jitdump_reader *open_dump(const struct dump_builder *dump)
 /* All kinds of records, in one byte order or the other, say what was put into them. */
 static void reads_every_record(bool swapped)
 {
-    struct dump_builder dump = {.swapped = swapped};
+    OWN_DUMP_BUILDER dump = {.swapped = swapped};
     dump_header(&dump);
     dump_group(&dump, BUILDER_START + 1, 0x7000, 16, 2, "a.A.first()");
     dump_begin(&dump, JIT_CODE_UNWINDING_INFO, BUILDER_START + 2);
@@ -119,7 +119,6 @@ static void reads_every_record(bool swapped)
     assert_int_equal(jitdump_reader_next(reader, &record), JITDUMP_END);
     assert_int_equal(jitdump_reader_next(reader, &record), JITDUMP_END);
     jitdump_reader_close(reader);
-    dump_free(&dump);
 }
 
 TEST(reads_native_order)
@@ -136,7 +135,7 @@ TEST(reads_foreign_order)
 TEST(other_machines)
 {
     for (int big = 0; big < 2; big++) {
-        struct dump_builder dump = {.swapped = big}; /* as seen from a little-endian machine */
+        OWN_DUMP_BUILDER dump = {.swapped = big}; /* as seen from a little-endian machine */
         dump_header(&dump);
         dump_patch32(&dump, 12, big ? EM_S390 : EM_ARM);
         dump_group(&dump, BUILDER_START, 0x7fff0000, 16, 2, "a.A.a()");
@@ -149,13 +148,12 @@ TEST(other_machines)
         assert_int_equal(record.load.code_addr, 0x7fff0000);
         assert_int_equal(record.load.bytes[15], 15);
         jitdump_reader_close(reader);
-        dump_free(&dump);
     }
 }
 
 TEST(same_file_marker)
 {
-    struct dump_builder dump = dump_start();
+    OWN_DUMP_BUILDER dump = dump_start();
     dump_begin_debug(&dump, BUILDER_START, 0x1000, 2);
     dump_entry(&dump, 0x1000, 1, "x/X.java");
     dump_entry(&dump, 0x1001, 2, "\xff");
@@ -177,13 +175,12 @@ TEST(same_file_marker)
     walk = (struct jitdump_entry_walk){0};
     assert_int_equal(jitdump_entry_next(reader, &record, &walk, &entry), -EINVAL);
     jitdump_reader_close(reader);
-    dump_free(&dump);
 }
 
 /* One record made by `make` stands before a sound LOAD; the reader calls it broken and goes on. */
 static void expect_broken(void (*make)(struct dump_builder *dump))
 {
-    struct dump_builder dump = dump_start();
+    OWN_DUMP_BUILDER dump = dump_start();
     make(&dump);
     dump_end(&dump);
     dump_load(&dump, BUILDER_START, 0x5000, 4, 1, "behind");
@@ -195,7 +192,6 @@ static void expect_broken(void (*make)(struct dump_builder *dump))
     assert_string_equal(record.load.name, "behind");
     assert_int_equal(jitdump_reader_next(reader, &record), JITDUMP_END);
     jitdump_reader_close(reader);
-    dump_free(&dump);
 }
 
 static void load_without_fields(struct dump_builder *dump)
@@ -299,7 +295,7 @@ TEST(broken_records)
 
 TEST(load_without_code_is_sound)
 {
-    struct dump_builder dump = dump_start();
+    OWN_DUMP_BUILDER dump = dump_start();
     dump_begin(&dump, JIT_CODE_LOAD, BUILDER_START);
     dump_load_fields(&dump, 0x1000, 64, 1);
     dump_string(&dump, "code=off");
@@ -310,12 +306,11 @@ TEST(load_without_code_is_sound)
     assert_int_equal(record.load.code_size, 64);
     assert_null(record.load.bytes);
     jitdump_reader_close(reader);
-    dump_free(&dump);
 }
 
 TEST(impossible_size_stops)
 {
-    struct dump_builder dump = dump_start();
+    OWN_DUMP_BUILDER dump = dump_start();
     dump_begin(&dump, JIT_CODE_CLOSE, BUILDER_START);
     dump_patch32(&dump, dump.record + 4, 15);
     dump_load(&dump, BUILDER_START, 0x5000, 4, 1, "behind");
@@ -327,13 +322,12 @@ TEST(impossible_size_stops)
     assert_int_equal(jitdump_reader_next(reader, &record), JITDUMP_RECORD);
     assert_string_equal(record.load.name, "behind");
     jitdump_reader_close(reader);
-    dump_free(&dump);
 }
 
 /* Cut anywhere, a dump reads up to the record that the cut is in, and says torn there. */
 TEST(torn_at_every_offset)
 {
-    struct dump_builder dump = {0};
+    OWN_DUMP_BUILDER dump = {0};
     size_t ends[16];
     size_t end_count = 0;
     dump_header(&dump);
@@ -364,7 +358,6 @@ TEST(torn_at_every_offset)
         assert_int_equal(jitdump_reader_offset(reader), ends[whole]);
         jitdump_reader_close(reader);
     }
-    dump_free(&dump);
 }
 
 TEST(refuses_what_is_no_dump)
@@ -374,7 +367,7 @@ TEST(refuses_what_is_no_dump)
     assert_int_equal(jitdump_reader_open("/dev/null", &reader), -22);
     assert_int_equal(jitdump_reader_open("/tmp", &reader), -22);
 
-    struct dump_builder dump = dump_start();
+    OWN_DUMP_BUILDER dump = dump_start();
     dump_patch32(&dump, 4, 2); /* a version of the future */
     assert_int_equal(jitdump_reader_open_fd(dump_fd(&dump), "version", &reader), -22);
     dump_patch32(&dump, 4, 1);
@@ -384,13 +377,12 @@ TEST(refuses_what_is_no_dump)
     assert_int_equal(jitdump_reader_open_fd(dump_fd(&dump), "size", &reader), -22);
     dump_patch32(&dump, 0, 0);
     assert_int_equal(jitdump_reader_open_fd(dump_fd(&dump), "magic", &reader), -22);
-    dump_free(&dump);
 }
 
 /* Records beyond the read-ahead window come whole, and so do those behind them. */
 TEST(large_records)
 {
-    struct dump_builder dump = dump_start();
+    OWN_DUMP_BUILDER dump = dump_start();
     for (uint64_t i = 0; i < 5; i++) {
         dump_load(&dump, BUILDER_START, 0x100000 * (i + 1), 300000 + i, i, "large");
         dump_load(&dump, BUILDER_START, 0x1000 * (i + 1), 5, i + 100, "small");
@@ -406,13 +398,12 @@ TEST(large_records)
     }
     assert_int_equal(jitdump_reader_next(reader, &record), JITDUMP_END);
     jitdump_reader_close(reader);
-    dump_free(&dump);
 }
 
 /* One that rests between any two records reads the same, large ones too. */
 TEST(rests_between_records)
 {
-    struct dump_builder dump = dump_start();
+    OWN_DUMP_BUILDER dump = dump_start();
     for (uint64_t i = 0; i < 20; i++) {
         dump_load(&dump, BUILDER_START, 0x100000 * (i + 1), i % 5 ? 30 : 300000, i, "code");
     }
@@ -428,7 +419,6 @@ TEST(rests_between_records)
     jitdump_reader_refresh(reader);
     assert_int_equal(jitdump_reader_next(reader, &record), JITDUMP_END);
     jitdump_reader_close(reader);
-    dump_free(&dump);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -71,7 +71,7 @@ TEST_WITH(header_is_there_at_once_and_mapped, set_up, scratch_remove)
 {
     uint64_t before = stamp_monotonic();
     struct occupancy *sink = open_dump(state);
-    struct decoded_dump dump = read_dump(state);
+    OWN_DECODED_DUMP dump = read_dump(state);
     assert_int_equal(dump.size, 40);
     uint8_t elf[20];
     FILE *self = fopen("/proc/self/exe", "re");
@@ -81,7 +81,6 @@ TEST_WITH(header_is_there_at_once_and_mapped, set_up, scratch_remove)
     assert_int_equal(u32_at(dump.bytes + 20), getpid());
     assert_true(u64_at(dump.bytes + 24) >= before && u64_at(dump.bytes + 24) <= stamp_monotonic());
     assert_int_equal(u64_at(dump.bytes + 32), 0);
-    decoded_dump_free(&dump);
 
     char *maps = (char *)scratch_read("/proc/self/maps", NULL);
     char *line = strstr(maps, (const char *)*state);
@@ -135,7 +134,7 @@ TEST_WITH(code_may_be_empty_or_left_out, set_up, scratch_remove)
     bare.bytes = NULL;
     assert_int_equal(occupancy_load(sink, &empty, NULL), 0);
     assert_int_equal(occupancy_load(sink, &bare, NULL), 0);
-    struct decoded_dump dump = close_dump(sink, state);
+    OWN_DECODED_DUMP dump = close_dump(sink, state);
     assert_int_equal(dump.records[0].size, 56 + 6);
     assert_int_equal(u64_at(dump.records[0].at + 40), 0);
     /* perf takes the code's place as the record's end minus code_size. */
@@ -144,7 +143,6 @@ TEST_WITH(code_may_be_empty_or_left_out, set_up, scratch_remove)
     for (size_t i = 0; i < 0x100; i++) {
         assert_int_equal(dump.records[1].at[56 + 5 + i], 0);
     }
-    decoded_dump_free(&dump);
 }
 
 /* A method with another one inlined into it, twice, and a third one into that. */
@@ -194,7 +192,7 @@ TEST_WITH(debug_info_has_rows_up_to_the_end, set_up, scratch_remove)
     struct occupancy *sink = open_dump(state);
     struct code code = inlined_code(0x40000);
     assert_int_equal(occupancy_load(sink, &code, NULL), 0);
-    struct decoded_dump dump = close_dump(sink, state);
+    OWN_DECODED_DUMP dump = close_dump(sink, state);
     decoded_dump_check_groups(&dump);
     assert_int_equal(dump.records[0].id, DECODED_DEBUG_INFO);
     struct decoded_entry entries[8];
@@ -207,7 +205,6 @@ TEST_WITH(debug_info_has_rows_up_to_the_end, set_up, scratch_remove)
         assert_int_equal(entries[i].discriminator, 0);
         assert_string_equal(entries[i].file, row->file->path);
     }
-    decoded_dump_free(&dump);
 }
 
 static void check_definitions(struct decoded_bytes trailer)
@@ -262,7 +259,7 @@ TEST_WITH(trailer_defines_each_method_once_a_dump, set_up, scratch_remove)
         struct code second = inlined_code(0x50000);
         assert_int_equal(occupancy_load(sink, &first, NULL), 0);
         assert_int_equal(occupancy_load(sink, &second, NULL), 0);
-        struct decoded_dump dump = close_dump(sink, state);
+        OWN_DECODED_DUMP dump = close_dump(sink, state);
         struct decoded_entry entries[8];
         struct decoded_bytes trailer;
         decoded_entries(&dump.records[0], entries, 8, &trailer);
@@ -277,7 +274,6 @@ TEST_WITH(trailer_defines_each_method_once_a_dump, set_up, scratch_remove)
         assert_false(decoded_section(trailer, JITDUMP_TRAILER_FILES, &section));
         assert_false(decoded_section(trailer, JITDUMP_TRAILER_METHODS, &section));
         check_inlines(trailer);
-        decoded_dump_free(&dump);
         assert_int_equal(unlink(path_of_pid(state, getpid())), 0);
     }
 }
@@ -288,7 +284,7 @@ TEST_WITH(stub_has_a_trailer_without_entries, set_up, scratch_remove)
     struct code code = plain_code(0x1000, 16, "stub");
     code.facts.kind = JITDUMP_KIND_STUB;
     assert_int_equal(occupancy_load(sink, &code, NULL), 0);
-    struct decoded_dump dump = close_dump(sink, state);
+    OWN_DECODED_DUMP dump = close_dump(sink, state);
     struct decoded_entry entries[1];
     struct decoded_bytes trailer;
     assert_int_equal(decoded_entries(&dump.records[0], entries, 1, &trailer), 0);
@@ -296,7 +292,6 @@ TEST_WITH(stub_has_a_trailer_without_entries, set_up, scratch_remove)
     assert_true(decoded_section(trailer, JITDUMP_TRAILER_CODE, &section));
     assert_memory_equal(section.at, "\1\3", 2);
     assert_false(decoded_section(trailer, JITDUMP_TRAILER_INLINES, &section));
-    decoded_dump_free(&dump);
 }
 
 TEST_WITH(move_tells_whose_code_it_is, set_up, scratch_remove)
@@ -306,7 +301,7 @@ TEST_WITH(move_tells_whose_code_it_is, set_up, scratch_remove)
     occupancy_load(sink, &code, NULL);
     assert_int_equal(occupancy_move(sink, 0x1000, 0x3000, 0x100), 0);
     assert_int_equal(occupancy_move(sink, 0x1000, 0x5000, 0x100), -ENOENT);
-    struct decoded_dump dump = close_dump(sink, state);
+    OWN_DECODED_DUMP dump = close_dump(sink, state);
     assert_int_equal(dump.count, 3);
     const uint8_t *move = dump.records[1].at;
     assert_int_equal(dump.records[1].id, DECODED_MOVE);
@@ -319,7 +314,6 @@ TEST_WITH(move_tells_whose_code_it_is, set_up, scratch_remove)
     assert_int_equal(u64_at(move + 40), 0x3000);
     assert_int_equal(u64_at(move + 48), 0x100);
     assert_int_equal(u64_at(move + 56), u64_at(dump.records[0].at + 48));
-    decoded_dump_free(&dump);
 }
 
 TEST_WITH(code_counts_from_when_its_range_was_given_up, set_up, scratch_remove)
@@ -333,11 +327,10 @@ TEST_WITH(code_counts_from_when_its_range_was_given_up, set_up, scratch_remove)
     uint64_t behind = stamp_monotonic();
     occupancy_load(sink, &new, NULL);
     occupancy_load(sink, &old, NULL); /* reaches into the new one, which nobody reported as gone */
-    struct decoded_dump dump = close_dump(sink, state);
+    OWN_DECODED_DUMP dump = close_dump(sink, state);
     assert_int_equal(dump.count, 4);
     assert_true(dump.records[1].stamp >= before && dump.records[1].stamp <= behind);
     assert_true(dump.records[2].stamp > dump.records[1].stamp);
-    decoded_dump_free(&dump);
 }
 
 TEST_WITH(replay_and_events_do_not_double, set_up, scratch_remove)
@@ -358,7 +351,7 @@ TEST_WITH(replay_and_events_do_not_double, set_up, scratch_remove)
     around.replayed = true;
     around.facts.kind = JITDUMP_KIND_STUB;
     occupancy_load(sink, &around, NULL);
-    struct decoded_dump dump = close_dump(sink, state);
+    OWN_DECODED_DUMP dump = close_dump(sink, state);
     assert_int_equal(decoded_dump_check_groups(&dump), 4);
     const uint8_t *left = dump.records[4].at;
     const uint8_t *right = dump.records[6].at;
@@ -367,7 +360,6 @@ TEST_WITH(replay_and_events_do_not_double, set_up, scratch_remove)
     assert_memory_equal(left + 56 + 6, code_bytes, 0x80);
     assert_int_equal(u64_at(right + 32), 0x8100);
     assert_memory_equal(right + 56 + 6, code_bytes + 0x180, 0x80);
-    decoded_dump_free(&dump);
 }
 
 TEST_WITH(indices_are_unique_in_the_process, set_up, scratch_remove)
@@ -377,9 +369,8 @@ TEST_WITH(indices_are_unique_in_the_process, set_up, scratch_remove)
         struct occupancy *sink = open_dump(state);
         struct code code = plain_code(0x1000, 8, "x");
         occupancy_load(sink, &code, NULL);
-        struct decoded_dump dump = close_dump(sink, state);
+        OWN_DECODED_DUMP dump = close_dump(sink, state);
         indices[session] = u64_at(dump.records[0].at + 48);
-        decoded_dump_free(&dump);
         assert_int_equal(unlink(path_of_pid(state, getpid())), 0);
     }
     assert_true(indices[0] < indices[1]);
@@ -431,7 +422,7 @@ TEST_WITH(groups_stay_whole_with_many_threads, set_up, scratch_remove)
     assert_int_equal(stats.dropped, 0);
     assert_string_equal(stats.path, path_of_pid(state, getpid()));
     uint64_t bytes = stats.bytes;
-    struct decoded_dump dump = close_dump(sink, state);
+    OWN_DECODED_DUMP dump = close_dump(sink, state);
     assert_int_equal(dump.size, bytes + 16);
     assert_int_equal(decoded_dump_check_groups(&dump), THREADS * LOADS_PER_THREAD);
     assert_int_equal(dump.count, 2 * THREADS * LOADS_PER_THREAD + 1);
@@ -446,7 +437,6 @@ TEST_WITH(groups_stay_whole_with_many_threads, set_up, scratch_remove)
             assert_int_equal(definitions, 1); /* by the first group, and before any use */
         }
     }
-    decoded_dump_free(&dump);
 }
 
 /* Faults */
@@ -472,10 +462,9 @@ TEST_WITH(bad_disk_leaves_whole_groups, set_up, scratch_remove)
     assert_true(stats.failed);
     assert_int_equal(stats.records, 1);
     assert_int_equal(stats.dropped, 2);
-    struct decoded_dump dump = close_dump(sink, state);
+    OWN_DECODED_DUMP dump = close_dump(sink, state);
     assert_false(dump.torn);
     assert_int_equal(dump.count, 2); /* and no CLOSE */
-    decoded_dump_free(&dump);
 }
 
 TEST_WITH(max_is_kept_at_a_record_boundary, set_up, scratch_remove)
@@ -494,11 +483,10 @@ TEST_WITH(max_is_kept_at_a_record_boundary, set_up, scratch_remove)
     struct sink_stats stats;
     occupancy_stats(sink, 0, &stats);
     assert_true(stats.failed);
-    struct decoded_dump dump = close_dump(sink, state);
+    OWN_DECODED_DUMP dump = close_dump(sink, state);
     assert_true(dump.size <= 5000 && dump.size > 5000 - 1500);
     decoded_dump_check_groups(&dump);
     assert_int_equal(dump.records[dump.count - 1].id, DECODED_CLOSE);
-    decoded_dump_free(&dump);
 }
 
 /* To the byte, and with room for the CLOSE. */
@@ -512,10 +500,9 @@ TEST_WITH(max_counts_the_end_mark, set_up, scratch_remove)
         assert_int_equal(open_jitdump(&options, &sink), 0);
         struct code code = plain_code(0x1000, 16, "x");
         assert_int_equal(occupancy_load(sink, &code, NULL), max == 40 + 74 + 16 ? 0 : -EFBIG);
-        struct decoded_dump dump = close_dump(sink, state);
+        OWN_DECODED_DUMP dump = close_dump(sink, state);
         assert_true(dump.size <= max);
         assert_int_equal(dump.records[dump.count - 1].id, DECODED_CLOSE);
-        decoded_dump_free(&dump);
         assert_int_equal(unlink(path_of_pid(state, getpid())), 0);
     }
 }
@@ -537,12 +524,11 @@ TEST_WITH(the_end_mark_bears_the_moment_of_closing, set_up, scratch_remove)
         const struct code code = plain_code(0x1000, 16, "counts from the dump's beginning");
         assert_int_equal(occupancy_load(sink, &code, NULL), 0);
         uint64_t before = stamp_now(clocks[i]);
-        struct decoded_dump dump = close_dump(sink, state);
+        OWN_DECODED_DUMP dump = close_dump(sink, state);
         assert_int_equal(dump.count, 2);
         assert_true(dump.records[0].stamp < before);
         assert_int_equal(dump.records[1].id, DECODED_CLOSE);
         assert_in_range(dump.records[1].stamp, before, stamp_now(clocks[i]));
-        decoded_dump_free(&dump);
         assert_int_equal(unlink(path_of_pid(state, getpid())), 0);
     }
 }
@@ -568,7 +554,7 @@ TEST_WITH(thousands_of_methods_are_defined_once_each, set_up, scratch_remove)
             assert_int_equal(occupancy_load(sink, &code, NULL), 0);
         }
     }
-    struct decoded_dump dump = close_dump(sink, state);
+    OWN_DECODED_DUMP dump = close_dump(sink, state);
     size_t defined = 0;
     for (size_t i = 0; i < dump.count; i++) {
         struct decoded_entry entries[1];
@@ -580,7 +566,6 @@ TEST_WITH(thousands_of_methods_are_defined_once_each, set_up, scratch_remove)
         }
     }
     assert_int_equal(defined, METHODS);
-    decoded_dump_free(&dump);
 }
 
 TEST_WITH(giant_is_left_out_and_its_definitions_come_later, set_up, scratch_remove)
@@ -591,13 +576,12 @@ TEST_WITH(giant_is_left_out_and_its_definitions_come_later, set_up, scratch_remo
     assert_int_equal(occupancy_load(sink, &giant, NULL), -ENOMEM);
     struct code code = inlined_code(0x10000);
     assert_int_equal(occupancy_load(sink, &code, NULL), 0);
-    struct decoded_dump dump = close_dump(sink, state);
+    OWN_DECODED_DUMP dump = close_dump(sink, state);
     assert_int_equal(decoded_dump_check_groups(&dump), 1);
     struct decoded_entry entries[8];
     struct decoded_bytes trailer;
     decoded_entries(&dump.records[0], entries, 8, &trailer);
     check_definitions(trailer);
-    decoded_dump_free(&dump);
 }
 
 TEST_WITH(open_says_what_is_wrong, set_up, scratch_remove)
@@ -634,9 +618,8 @@ TEST_WITH(dump_of_another_process_is_left_alone, set_up, scratch_remove)
                  getpid());
         assert_string_equal(stats.path, expected);
         occupancy_close(sink);
-        struct decoded_dump dump;
+        OWN_DECODED_DUMP dump;
         decoded_dump_read(&dump, expected);
-        decoded_dump_free(&dump);
         assert_int_equal(unlink(expected), 0);
     }
     char *text = (char *)scratch_read(path, NULL);
@@ -696,11 +679,10 @@ TEST_WITH(tsc_is_the_processors_clock, set_up, scratch_remove)
     struct occupancy *sink = NULL;
     uint64_t before = __builtin_ia32_rdtsc();
     assert_int_equal(open_jitdump(&options, &sink), 0);
-    struct decoded_dump dump = close_dump(sink, state);
+    OWN_DECODED_DUMP dump = close_dump(sink, state);
     assert_int_equal(u64_at(dump.bytes + 32), 1);
     assert_true(u64_at(dump.bytes + 24) >= before);
     assert_true(dump.records[0].stamp <= __builtin_ia32_rdtsc());
-    decoded_dump_free(&dump);
 #else
     skip();
 #endif
@@ -737,12 +719,11 @@ TEST_WITH(kill_loses_no_group_that_was_written, set_up, scratch_remove)
         nanosleep(&delay, NULL);
         kill(child, SIGKILL);
         waitpid(child, NULL, 0);
-        struct decoded_dump dump;
+        OWN_DECODED_DUMP dump;
         const char *path = path_of_pid(state, child);
         decoded_dump_read(&dump, path);
         size_t loads = decoded_dump_check_groups(&dump);
         assert_true(loads >= atomic_load(done) && loads <= atomic_load(done) + 1);
-        decoded_dump_free(&dump);
         unlink(path);
     }
     munmap(done, sizeof(*done));

@@ -94,7 +94,7 @@ static unsigned load_all(struct occupancy *sink)
 
 static void check_dump(const char *path, unsigned loaded)
 {
-    struct decoded_dump dump;
+    OWN_DECODED_DUMP dump;
     decoded_dump_read(&dump, path);
     assert_false(dump.torn);
     assert_int_equal(decoded_dump_check_groups(&dump), loaded);
@@ -106,7 +106,6 @@ static void check_dump(const char *path, unsigned loaded)
         decoded_entries(&dump.records[0], entries, 3, &trailer);
         assert_true(decoded_section(trailer, JITDUMP_TRAILER_METHODS, &section));
     }
-    decoded_dump_free(&dump);
 }
 
 TEST_WITH(a_dump_stays_sound, set_up, scratch_remove)

@@ -227,7 +227,7 @@ TEST_WITH(leaves_what_is_not_packed, scratch_create, scratch_remove)
 TEST_WITH(dumps_may_be_packed, scratch_create, scratch_remove)
 {
     const char *path = scratch_path(state, "jit-4242.dump");
-    struct dump_builder dump = dump_start();
+    OWN_DUMP_BUILDER dump = dump_start();
     for (uint64_t i = 0; i < 1000; i++) {
         dump_load(&dump, BUILDER_START + i, 0x10000 * (i + 1), 1024, i + 2, "a.A.method()");
     }
@@ -243,7 +243,6 @@ TEST_WITH(dumps_may_be_packed, scratch_create, scratch_remove)
     jitdump_reader_close(reader);
     assert_int_equal(jitdump_reader_follow(path, &reader), -EINVAL);
     assert_int_equal(code_index_follow(path, -1, &index), -EINVAL);
-    dump_free(&dump);
 }
 
 TEST_MAIN(NULL, NULL)

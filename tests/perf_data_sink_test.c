@@ -43,12 +43,11 @@ static struct world world;
 
 static void open_world(void **state)
 {
-    struct dump_builder dump = dump_start();
+    OWN_DUMP_BUILDER dump = dump_start();
     dump_group(&dump, 1000100, CODE, 16, 2, "a.A.m()");
     dump_load(&dump, 1000500, CODE, 32, 3, "a.A.later()");
     dump_load(&dump, 1000600, CODE + 0x10000, 16, 4, "far");
     write_bytes(scratch_path(state, "jit-4242.dump"), dump.bytes, dump.size);
-    dump_free(&dump);
 
     struct perf_file file = {.attr_count = 1};
     file.attrs[0] = (struct perf_event_attr){

@@ -114,7 +114,7 @@ static void check_full_sample(const struct perf_sample *sample)
 
 TEST(every_field_is_found_and_kept)
 {
-    struct perf_file file = two_events();
+    OWN_PERF_FILE file = two_events();
     uint64_t small[] = {101, 0x5555, 0x100000007};
     perf_file_record(&file, PERF_RECORD_SAMPLE, 2, full_sample, sizeof full_sample);
     perf_file_record(&file, PERF_RECORD_SAMPLE, 1, small, sizeof small);
@@ -142,7 +142,6 @@ TEST(every_field_is_found_and_kept)
     assert_null(sample.chain);
     assert_int_equal(perf_data_next(data, &record), 0);
     perf_data_close(data);
-    free(file.records);
 }
 
 /* A sample with a chain of so many addresses, and bytes behind its copy of a stack. */
@@ -186,7 +185,7 @@ TEST(copies_of_stacks_can_be_left_in_the_file)
         {3, 32768, 8000, 100, false}, {3, 32768, 16000, 100, false}, {3, 60000, 48, 1, true},
     };
     enum { COUNT = sizeof samples / sizeof *samples };
-    struct perf_file file = {.attr_count = 1};
+    OWN_PERF_FILE file = {.attr_count = 1};
     file.attrs[0] = (struct perf_event_attr){
         .size = sizeof file.attrs[0],
         .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN |
@@ -247,13 +246,12 @@ TEST(copies_of_stacks_can_be_left_in_the_file)
     assert_int_equal(perf_data_next(left, &record), 1);
     assert_int_equal(perf_data_next(left, &record), 0);
     perf_data_close(left);
-    free(file.records);
 }
 
 TEST(a_sample_cut_anywhere_is_malformed)
 {
     for (size_t words = 0; words < sizeof full_sample / 8; words++) {
-        struct perf_file file = two_events();
+        OWN_PERF_FILE file = two_events();
         struct perf_data *data;
         struct perf_record record;
         struct perf_sample sample;
@@ -264,7 +262,6 @@ TEST(a_sample_cut_anywhere_is_malformed)
             assert_int_equal(perf_sample_decode(data, &record, &sample), -EINVAL);
             perf_data_close(data);
         }
-        free(file.records);
     }
 }
 
@@ -278,7 +275,7 @@ TEST(a_copy_that_boasts_is_malformed)
         at++;
     }
     for (uint64_t valid = 16; valid <= 17; valid++) {
-        struct perf_file file = two_events();
+        OWN_PERF_FILE file = two_events();
         struct perf_record record;
         struct perf_sample sample;
         words[at + 1] = valid;
@@ -287,7 +284,6 @@ TEST(a_copy_that_boasts_is_malformed)
         assert_int_equal(perf_data_next(data, &record), 1);
         assert_int_equal(perf_sample_decode(data, &record, &sample), valid == 16 ? 0 : -EINVAL);
         perf_data_close(data);
-        free(file.records);
     }
 }
 
@@ -296,7 +292,7 @@ TEST(raw_data_that_ends_anywhere_is_malformed)
 {
     for (uint32_t size = 0; size <= 12; size++) {
         uint64_t words[] = {0x1234, 0x2b0000002a, size, 0};
-        struct perf_file file = {.attr_count = 1};
+        OWN_PERF_FILE file = {.attr_count = 1};
         struct perf_record record;
         struct perf_sample sample;
         file.attrs[0] = (struct perf_event_attr){.size = sizeof file.attrs[0],
@@ -308,7 +304,6 @@ TEST(raw_data_that_ends_anywhere_is_malformed)
         int wanted = size == 4 || size == 12 ? 0 : -EINVAL;
         assert_int_equal(perf_sample_decode(data, &record, &sample), wanted);
         perf_data_close(data);
-        free(file.records);
     }
 }
 
@@ -320,7 +315,7 @@ TEST(counts_of_losses_are_stepped_over)
                                          2,      PERF_CONTEXT_USER, 0x99};
         const uint64_t group_words[] = {0x1234, 0x2b0000002a,      1,   50, 100, 3,
                                         2,      PERF_CONTEXT_USER, 0x99};
-        struct perf_file file = {.attr_count = 1};
+        OWN_PERF_FILE file = {.attr_count = 1};
         struct perf_record record;
         struct perf_sample sample;
         file.attrs[0] = (struct perf_event_attr){
@@ -336,14 +331,13 @@ TEST(counts_of_losses_are_stepped_over)
         assert_int_equal(sample.chain_count, 2);
         assert_true(sample.chain[1] == 0x99);
         perf_data_close(data);
-        free(file.records);
     }
 }
 
 /* Rewritten: without user stacks, with a longer chain; in place, features and build-ids intact. */
 TEST(rewriting)
 {
-    struct perf_file file = two_events();
+    OWN_PERF_FILE file = two_events();
     uint8_t desc[8 + sizeof file.attrs[0] + 8 + 8 + 8] = {0};
     uint32_t head[2] = {1, sizeof file.attrs[0]}, counts[2] = {1, 8};
     memcpy(desc, head, sizeof head);
@@ -411,13 +405,12 @@ TEST(rewriting)
     assert_int_equal(perf_data_read(data, section->offset + 8, &attr, sizeof attr), 0);
     assert_int_equal(attr.sample_type & PERF_SAMPLE_STACK_USER, 0);
     perf_data_close(data);
-    free(file.records);
 }
 
 /* Allocations come in two sizes of stacks: one event, here and in what is written. */
 TEST(two_sizes_of_stacks_are_one_event)
 {
-    struct perf_file file = {.attr_count = 3};
+    OWN_PERF_FILE file = {.attr_count = 3};
     file.attrs[0] = (struct perf_event_attr){.size = sizeof file.attrs[0],
                                              .type = PERF_TYPE_TRACEPOINT,
                                              .config = 77,
@@ -474,14 +467,13 @@ TEST(two_sizes_of_stacks_are_one_event)
         assert_true(!writer || perf_writer_finish(writer) == 0);
         perf_data_close(data);
     }
-    free(file.records);
 }
 
 /* More than one packed record holds; each has something by itself, as perf wants it. */
 TEST(packed_records_come_back)
 {
     enum { COUNT = 3000 };
-    struct perf_file file = two_events();
+    OWN_PERF_FILE file = two_events();
     struct perf_writer *writer;
     struct perf_record record;
     uint64_t words[5] = {0};
@@ -501,7 +493,6 @@ TEST(packed_records_come_back)
     }
     assert_int_equal(perf_writer_finish(writer), 0);
     perf_data_close(data);
-    free(file.records);
 
     FILE *in = fopen(scratch_path(state, "packed"), "re");
     struct perf_file_header head;
@@ -536,7 +527,7 @@ TEST(packed_records_come_back)
  * neither inlined nor interpreted methods. */
 TEST(the_chain_is_what_perf_reads_of_branch_stacks)
 {
-    struct perf_file file = two_events();
+    OWN_PERF_FILE file = two_events();
     file.attrs[0].branch_sample_type |= PERF_SAMPLE_BRANCH_CALL_STACK;
     struct perf_writer *writer;
     struct perf_data *data = open_written(&file, state, "lbr");
@@ -550,12 +541,11 @@ TEST(the_chain_is_what_perf_reads_of_branch_stacks)
                      PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_HW_INDEX);
     assert_int_equal(data->events[0].attr.sample_type, sample_type);
     perf_data_close(data);
-    free(file.records);
 }
 
 TEST(a_sample_too_long_is_not_encoded)
 {
-    struct perf_file file = two_events();
+    OWN_PERF_FILE file = two_events();
     struct perf_record record;
     struct perf_sample sample;
     uint8_t out[PERF_RECORD_SIZE_MAX];
@@ -574,12 +564,11 @@ TEST(a_sample_too_long_is_not_encoded)
     assert_int_equal(perf_sample_encode(&sample, true, out), 0);
     perf_data_close(data);
     free(chain);
-    free(file.records);
 }
 
 TEST(records_tell_their_time)
 {
-    struct perf_file file = two_events();
+    OWN_PERF_FILE file = two_events();
     uint64_t comm[] = {0, 0, 0x2b0000002a, 777, 100, 100, 3, 100};
     uint64_t other[] = {0, 0, 0x2b0000002a, 101};
     uint64_t made_up[] = {0, 0, 0, 0, 0, 0, 0, 0};
@@ -607,12 +596,11 @@ TEST(records_tell_their_time)
     uint64_t expected[] = {0x2b0000002a, 777, 100, 100, 0, 100};
     assert_memory_equal(out, expected, sizeof expected);
     perf_data_close(data);
-    free(file.records);
 }
 
 TEST(large_records_are_read)
 {
-    struct perf_file file = two_events();
+    OWN_PERF_FILE file = two_events();
     uint64_t comm[] = {0, 0, 0x2b0000002a, 777, 100, 100, 3, 100};
     uint8_t *big = calloc(1, 60000);
     for (int i = 0; i < 10; i++) {
@@ -630,7 +618,6 @@ TEST(large_records_are_read)
     assert_int_equal(perf_data_next(data, &record), 0);
     perf_data_close(data);
     free(big);
-    free(file.records);
 }
 
 static int open_and_read(const char *path)
@@ -663,12 +650,11 @@ TEST(what_we_cannot_take_is_refused)
         free(file.records);
     }
     for (size_t i = 0; i < sizeof features / sizeof features[0]; i++) {
-        struct perf_file file = two_events();
+        OWN_PERF_FILE file = two_events();
         perf_file_record(&file, PERF_RECORD_COMM, 0, zeros, sizeof zeros);
         perf_file_feature(&file, features[i], zeros, sizeof zeros);
         perf_file_write(&file, scratch_path(state, "refused"));
         assert_int_equal(open_and_read(scratch_path(state, "refused")), -ENOTSUP);
-        free(file.records);
     }
     uint64_t pipe_header[2] = {PERF_FILE_MAGIC, 16};
     uint64_t foreign[13] = {__builtin_bswap64(PERF_FILE_MAGIC), __builtin_bswap64(104)};
@@ -701,8 +687,8 @@ static void put_packed(struct perf_file *file, ZSTD_CCtx *stream, const uint8_t 
 
 TEST(packed_records_are_unpacked)
 {
-    struct perf_file plain = two_events();
-    struct perf_file file = two_events();
+    OWN_PERF_FILE plain = two_events();
+    OWN_PERF_FILE file = two_events();
     uint64_t comm[] = {0, 0, 0x2b0000002a, 777, 100, 100, 3, 100};
     uint8_t *big = calloc(1, 60000);
     for (int i = 0; i < 40; i++) { /* more than the unpacker keeps at a time */
@@ -748,13 +734,11 @@ TEST(packed_records_are_unpacked)
     assert_int_equal(open_and_read(scratch_path(state, "packed")), 0);
     ZSTD_freeCCtx(stream);
     free(big);
-    free(plain.records);
-    free(file.records);
 }
 
 TEST(records_outlive_lost_features)
 {
-    struct perf_file file = two_events();
+    OWN_PERF_FILE file = two_events();
     uint64_t zeros[8] = {0};
     static const struct {
         uint32_t size;
@@ -778,12 +762,11 @@ TEST(records_outlive_lost_features)
     assert_int_equal(perf_data_open(scratch_path(state, "result"), &data), 0);
     assert_string_equal(perf_data_string(data, PERF_FEATURE_ARCH), "x86_64");
     perf_data_close(data);
-    free(file.records);
 }
 
 TEST(a_file_cut_anywhere_does_no_harm)
 {
-    struct perf_file file = two_events();
+    OWN_PERF_FILE file = two_events();
     perf_file_record(&file, PERF_RECORD_SAMPLE, 2, full_sample, sizeof full_sample);
     perf_file_record(&file, PERF_RECORD_SAMPLE, 2, full_sample, sizeof full_sample);
     perf_file_feature(&file, PERF_FEATURE_VERSION, full_sample, 16);
@@ -795,13 +778,12 @@ TEST(a_file_cut_anywhere_does_no_harm)
         int err = open_and_read(scratch_path(state, "whole"));
         assert_true(err == 0 || err == -EINVAL);
     }
-    free(file.records);
 }
 
 /* perf record --buildid-mmap, which perf 7 does by itself: an id where the inode would be. */
 TEST(a_mapping_tells_its_build_id)
 {
-    struct perf_file file = two_events();
+    OWN_PERF_FILE file = two_events();
     file.attrs[0].build_id = 1;
     struct {
         uint32_t pid, tid;
@@ -849,13 +831,12 @@ TEST(a_mapping_tells_its_build_id)
         assert_int_equal(mapping.minor, i == 4 ? 2 : 0);
     }
     perf_data_close(data);
-    free(file.records);
 }
 
 /* Another session's event asked for build-ids, and the kernel left its flag on our record. */
 TEST(a_build_id_that_nobody_asked_for_is_an_inode)
 {
-    struct perf_file file = two_events();
+    OWN_PERF_FILE file = two_events();
     struct {
         uint32_t pid, tid;
         uint64_t start, size, offset;
@@ -889,7 +870,6 @@ TEST(a_build_id_that_nobody_asked_for_is_an_inode)
         assert_string_equal((const char *)record.bytes + 72, "/lib/x.so");
     }
     perf_data_close(data);
-    free(file.records);
 }
 
 /* What a pipe and what a file of the same records give, must be equal. */
@@ -957,7 +937,7 @@ static struct perf_file with_everything(void)
 
 TEST(a_pipe_is_read_as_a_file_is)
 {
-    struct perf_file file = with_everything();
+    OWN_PERF_FILE file = with_everything();
     perf_file_write(&file, scratch_path(state, "file"));
     int ends[2];
     assert_int_equal(pipe(ends), 0);
@@ -987,12 +967,11 @@ TEST(a_pipe_is_read_as_a_file_is)
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    free(file.records);
 }
 
 TEST(a_kept_pipe_is_read_as_a_file_is)
 {
-    struct perf_file file = with_everything();
+    OWN_PERF_FILE file = with_everything();
     perf_file_write(&file, scratch_path(state, "file"));
     FILE *out = fopen(scratch_path(state, "kept"), "w");
     perf_file_write_pipe(&file, out);
@@ -1011,14 +990,13 @@ TEST(a_kept_pipe_is_read_as_a_file_is)
         int err = open_and_read(scratch_path(state, "kept"));
         assert_true(err == 0 || err == -EINVAL);
     }
-    free(file.records);
 }
 
 /* Whatever the first record is, even one of a type that there is not. */
 TEST(events_stand_before_all_records)
 {
     for (uint32_t type = 0; type <= PERF_RECORD_COMM; type += PERF_RECORD_COMM) {
-        struct perf_file file = two_events();
+        OWN_PERF_FILE file = two_events();
         struct perf_data *data;
         struct perf_record record;
         uint64_t comm[] = {0, 0, 0x2b0000002a, 777, 100, 100, 3, 100};
@@ -1033,13 +1011,12 @@ TEST(events_stand_before_all_records)
         assert_int_equal(perf_data_next(data, &record), -EINVAL);
         assert_int_equal(perf_data_event_count(data), 2);
         perf_data_close(data);
-        free(file.records);
     }
 }
 
 TEST(build_ids_of_a_pipe_are_a_feature)
 {
-    struct perf_file file = two_events();
+    OWN_PERF_FILE file = two_events();
     struct {
         int32_t pid;
         uint8_t id[20];
@@ -1061,12 +1038,11 @@ TEST(build_ids_of_a_pipe_are_a_feature)
     assert_memory_equal(list + 8, &listed, sizeof listed);
     assert_memory_equal(list + 16 + sizeof listed, &listed, sizeof listed);
     perf_data_close(data);
-    free(file.records);
 }
 
 TEST(events_have_names)
 {
-    struct perf_file file = two_events();
+    OWN_PERF_FILE file = two_events();
     struct {
         uint64_t kind, id;
         char name[16];
@@ -1087,7 +1063,6 @@ TEST(events_have_names)
     assert_int_equal(perf_data_next(data, &record), 1);
     assert_string_equal(perf_data_event_name(data, 1), "sched:switch");
     perf_data_close(data);
-    free(file.records);
 }
 
 /* A sparse file of 32 GiB, all of it ids of one event; and two events that share 16 GiB. */
@@ -1147,7 +1122,7 @@ TEST(the_list_of_build_ids_is_read)
         strcpy(list[i].path, paths[i]);
     }
     for (int cut = 0; cut < 2; cut++) {
-        struct perf_file file = two_events();
+        OWN_PERF_FILE file = two_events();
         uint64_t small[] = {101, 0x5555, 0x100000007};
         perf_file_record(&file, PERF_RECORD_SAMPLE, 1, small, sizeof small);
         perf_file_feature(&file, PERF_FEATURE_BUILD_ID, list, cut ? 100 : sizeof list);
@@ -1156,7 +1131,6 @@ TEST(the_list_of_build_ids_is_read)
         assert_int_equal(perf_data_build_ids(data, take_listed, &count), cut ? 0 : -ECANCELED);
         assert_int_equal(count, cut ? 1 : 3);
         perf_data_close(data);
-        free(file.records);
     }
 }
 

@@ -23,6 +23,14 @@ struct perf_file {
     } features[64];
 };
 
+static inline void perf_file_free(struct perf_file *file)
+{
+    free(file->records);
+}
+
+/* One that is freed where its scope ends. */
+#define OWN_PERF_FILE __attribute__((cleanup(perf_file_free))) struct perf_file
+
 static inline void perf_file_put(struct perf_file *file, const void *bytes, size_t size)
 {
     if (file->room - file->size < size) { /* by halves: a sanitizer's realloc copies */

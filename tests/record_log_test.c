@@ -64,21 +64,20 @@ static int append(struct record_log *log, uint64_t address, uint32_t size)
 /* How often a dump tells of the code at an address (its stamp). */
 static unsigned tells_of(void **state, const char *name, uint64_t address)
 {
-    struct decoded_dump dump;
+    OWN_DECODED_DUMP dump;
     unsigned times = 0;
     decoded_dump_read(&dump, scratch_path(state, name));
     assert_false(dump.torn);
     for (size_t i = 0; i < dump.count; i++) {
         times += dump.records[i].id == 99 && dump.records[i].stamp == address;
     }
-    decoded_dump_free(&dump);
     return times;
 }
 
 /* Of so many addresses, each 64 behind the last, how many a dump tells of just once. */
 static unsigned tells_once_of(void **state, const char *name, uint64_t first, unsigned count)
 {
-    struct decoded_dump dump;
+    OWN_DECODED_DUMP dump;
     unsigned times[512] = {0};
     unsigned once = 0;
     assert_true(count <= sizeof(times) / sizeof(times[0]));
@@ -90,7 +89,6 @@ static unsigned tells_once_of(void **state, const char *name, uint64_t first, un
             times[nth]++;
         }
     }
-    decoded_dump_free(&dump);
     for (unsigned i = 0; i < count; i++) {
         once += times[i] == 1;
     }
@@ -424,12 +422,11 @@ TEST_WITH(the_end_is_later_than_any_record, set_up, scratch_remove)
     assert_int_equal(append(log, ahead, 1000), 0);
     assert_int_equal(append(log, 0x10000, 1000), 0);
     record_log_close(log);
-    struct decoded_dump dump;
+    OWN_DECODED_DUMP dump;
     decoded_dump_read(&dump, scratch_path(state, "jit-7.dump"));
     assert_int_equal(dump.count, 3);
     assert_int_equal(dump.records[2].id, DECODED_CLOSE);
     assert_int_equal(dump.records[2].stamp, ahead + 1);
-    decoded_dump_free(&dump);
 }
 
 /* Whoever can move a directory has no say in where the files of the session go. */
@@ -473,10 +470,9 @@ TEST_WITH(the_end_of_a_process_is_later, set_up, scratch_remove)
     assert_int_equal(append(log, 0x10000, 1000), 0);
     record_log_process_ends(log);
     record_log_close(log);
-    struct decoded_dump dump;
+    OWN_DECODED_DUMP dump;
     decoded_dump_read(&dump, scratch_path(state, "jit-7.dump"));
     assert_true(dump.records[1].stamp > stamp_monotonic() + UINT64_C(1000000000));
-    decoded_dump_free(&dump);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -52,14 +52,13 @@ static void has_not(const char *json, const char *text)
 TEST(code_by_instruction)
 {
     struct world *world = malloc(sizeof *world);
-    struct dump_builder dump = {0};
+    OWN_DUMP_BUILDER dump = {0};
     struct code_index *index;
     assert_non_null(world);
     world_make(world, 1);
     dump_header(&dump);
     dump_group(&dump, BUILDER_START, code_address, 250, 2, "a.A.hot()");
     assert_int_equal(code_index_open_fd(dump_fd(&dump), "test", &index), 0);
-    dump_free(&dump);
     world->codes[0].size = 250;
     world->codes[0].index = index;
     world->codes[0].blob = 0;

@@ -80,7 +80,7 @@ static const struct trailer_method *method_of(struct code_index *index, uint32_t
 TEST(sound_dump_stays)
 {
     for (int swapped = 0; swapped < 2; swapped++) {
-        struct dump_builder dump = {.swapped = swapped};
+        OWN_DUMP_BUILDER dump = {.swapped = swapped};
         dump_header(&dump);
         dump_group(&dump, T, 0x1000, 32, 2, "a");
         dump_group(&dump, T - 2, 0x2000, 32, 3, "b");
@@ -102,7 +102,6 @@ TEST(sound_dump_stays)
         assert_memory_equal(copy, dump.bytes, dump.size);
         free(copy);
         close(fd);
-        dump_free(&dump);
     }
 }
 
@@ -113,7 +112,7 @@ TEST(header_and_end_are_mended)
 {
     static const uint64_t closes[] = {1, T - 1, T, T + 1};
     for (size_t i = 0; i < 4; i++) {
-        struct dump_builder dump = {0};
+        OWN_DUMP_BUILDER dump = {0};
         struct repair_result result;
         dump_header(&dump);
         dump_patch32(&dump, offsetof(struct jitdump_header, flags), 3);
@@ -125,7 +124,6 @@ TEST(header_and_end_are_mended)
         assert_int_equal(strstr(said, "left out a CLOSE") == NULL, closes[i] > T);
         expect_names(index, "a ");
         code_index_close(index);
-        dump_free(&dump);
     }
 }
 
@@ -144,7 +142,7 @@ static struct dump_builder four_groups(size_t *ends)
 TEST(torn_at_every_offset)
 {
     size_t ends[5];
-    struct dump_builder dump = four_groups(ends);
+    OWN_DUMP_BUILDER dump = four_groups(ends);
     for (size_t size = ends[0]; size <= dump.size; size++) {
         uint32_t whole = 0;
         while (whole < 4 && ends[whole + 1] <= size) {
@@ -157,17 +155,16 @@ TEST(torn_at_every_offset)
         assert_true((size == ends[whole]) == (said[0] == 0));
         code_index_close(index);
     }
-    dump_free(&dump);
 }
 
 /* Whatever is cut out of the second group, the others survive, with all their names. */
 TEST(hole_at_every_offset)
 {
     size_t ends[5];
-    struct dump_builder dump = four_groups(ends);
+    OWN_DUMP_BUILDER dump = four_groups(ends);
     for (size_t at = ends[1]; at < ends[2]; at++) {
         for (size_t length = 1; length <= 64 && at + length <= ends[2]; length *= 4) {
-            struct dump_builder broken = {0};
+            OWN_DUMP_BUILDER broken = {0};
             dump_bytes(&broken, dump.bytes, at);
             dump_bytes(&broken, dump.bytes + at + length, dump.size - at - length);
             struct repair_result result;
@@ -180,17 +177,15 @@ TEST(hole_at_every_offset)
             }
             assert_string_equal(method_of(index, 0, 1)->name, "b.B.inlined()");
             code_index_close(index);
-            dump_free(&broken);
         }
     }
-    dump_free(&dump);
 }
 
 /* The group that defined method and file 2 is lost; the one that refers to them gets them. */
 TEST(carries_definitions_over)
 {
     for (int swapped = 0; swapped < 2; swapped++) {
-        struct dump_builder dump = {.swapped = swapped};
+        OWN_DUMP_BUILDER dump = {.swapped = swapped};
         dump_header(&dump);
         dump_group(&dump, T, 0x1000, 32, 2, "a");
         dump_patch32(&dump, dump.record + 40, 1000); /* the LOAD's code_size (low half) */
@@ -207,29 +202,27 @@ TEST(carries_definitions_over)
         assert_string_equal(method_of(index, 0, 1)->name, "a");
         assert_string_equal(method_of(index, 0, 1)->file, "a/A.java");
         code_index_close(index);
-        dump_free(&dump);
     }
 }
 
 /* Where the definition itself is gone, the method is "?". */
 TEST(definition_that_is_gone)
 {
-    struct dump_builder dump = dump_start();
+    OWN_DUMP_BUILDER dump = dump_start();
     dump_group(&dump, T, 0x2000, 32, 3, "b");
     struct repair_result result;
     struct code_index *index = repair(dump.bytes, dump.size, &result);
     assert_string_equal(method_of(index, 0, 0)->name, "b");
     assert_string_equal(method_of(index, 0, 1)->name, "?");
     code_index_close(index);
-    dump_free(&dump);
 }
 
 /* Two processes wrote into one file, record by record. */
 TEST(two_dumps_interwoven)
 {
-    struct dump_builder dump = dump_start();
+    OWN_DUMP_BUILDER dump = dump_start();
     dump_group(&dump, T, 0x1000, 32, 2, "a");
-    struct dump_builder other = dump_start();
+    OWN_DUMP_BUILDER other = dump_start();
     dump_patch32(&other, 20, 777);
     for (uint64_t i = 0; i < 3; i++) {
         dump_group(&other, T, 0x5000 + 0x1000 * i, 32, i + 2, "foreign");
@@ -247,14 +240,12 @@ TEST(two_dumps_interwoven)
     assert_non_null(strstr(said, "header of another dump"));
     assert_non_null(strstr(said, "process 777"));
     code_index_close(index);
-    dump_free(&dump);
-    dump_free(&other);
 }
 
 /* A writer with a lock for each record: DEBUG_INFOs before one another's LOADs. */
 TEST(mixed_groups)
 {
-    struct dump_builder dump = dump_start();
+    OWN_DUMP_BUILDER dump = dump_start();
     dump_begin_debug(&dump, T, 0x1000, 1);
     dump_entry(&dump, 0x1000, 1, "a.java");
     dump_end(&dump);
@@ -273,13 +264,12 @@ TEST(mixed_groups)
     assert_string_equal(details.entries[0].file, "a.java");
     code_details_free(&details);
     code_index_close(index);
-    dump_free(&dump);
 }
 
 /* Only what is wrong goes: a trailer, a DEBUG_INFO, an index. */
 TEST(leaves_out_the_least)
 {
-    struct dump_builder dump = dump_start();
+    OWN_DUMP_BUILDER dump = dump_start();
     dump_begin_debug(&dump, T, 0x1000, 1);
     dump_entry(&dump, 0x1000, 1, "a.java");
     dump_begin_trailer(&dump);
@@ -313,12 +303,11 @@ TEST(leaves_out_the_least)
     assert_int_equal(result.moves, 1);
     code_details_free(&details);
     code_index_close(index);
-    dump_free(&dump);
 }
 
 TEST(records_behind_close_and_unknown_ones)
 {
-    struct dump_builder dump = dump_start();
+    OWN_DUMP_BUILDER dump = dump_start();
     dump_group(&dump, T, 0x1000, 32, 2, "a");
     dump_close(&dump, T);
     dump_begin(&dump, 4711, T);
@@ -330,13 +319,12 @@ TEST(records_behind_close_and_unknown_ones)
     expect_names(index, "a b ");
     assert_non_null(strstr(said, "unknown kind 4711"));
     code_index_close(index);
-    dump_free(&dump);
 }
 
 /* Behind broken bytes, samply's records are recognized like any other. */
 TEST(samply_behind_broken_bytes)
 {
-    struct dump_builder dump = dump_start();
+    OWN_DUMP_BUILDER dump = dump_start();
     dump_bytes(&dump, "some bytes that are nothing", 27);
     dump_load(&dump, T, 0x1000, 8, 1, "a");
     for (int i = 0; i < 2; i++) {
@@ -356,14 +344,13 @@ TEST(samply_behind_broken_bytes)
     assert_int_equal(result.dropped_bytes, 40);
     assert_null(strstr(said, "TIER"));
     code_index_close(index);
-    dump_free(&dump);
 }
 
 /* A record that claims more than it holds must not hide those that it swallows. */
 TEST(size_that_swallows_others)
 {
     size_t ends[5];
-    struct dump_builder dump = four_groups(ends);
+    OWN_DUMP_BUILDER dump = four_groups(ends);
     uint32_t size;
     memcpy(&size, dump.bytes + ends[1] + 4, sizeof(size));
     dump_patch32(&dump, ends[1] + 4, (uint32_t)(ends[3] - ends[1])); /* DEBUG_INFO of "b" */
@@ -372,7 +359,6 @@ TEST(size_that_swallows_others)
     expect_names(index, "a b c d ");
     assert_string_equal(method_of(index, 1, 1)->name, "a");
     code_index_close(index);
-    dump_free(&dump);
 }
 
 /* Random damage: the result is always sound, and undamaged groups far from it survive. */
@@ -380,7 +366,7 @@ TEST(random_damage)
 {
     uint64_t seed = random_seed();
     for (int round = 0; round < 400; round++) {
-        struct dump_builder dump = {.swapped = round & 1};
+        OWN_DUMP_BUILDER dump = {.swapped = round & 1};
         dump_header(&dump);
         for (uint64_t i = 0; i < 10; i++) {
             dump_group(&dump, T + i, 0x1000 * (i + 1), 16 + random_below(&seed, 50), i + 2, "m");
@@ -399,14 +385,13 @@ TEST(random_damage)
         /* A fault on the edge of two groups costs both. */
         assert_true(code_index_blob_count(index) + (size_t)2 * faults >= 10);
         code_index_close(index);
-        dump_free(&dump);
     }
 }
 
 TEST(full_disk)
 {
     size_t ends[5];
-    struct dump_builder dump = four_groups(ends);
+    OWN_DUMP_BUILDER dump = four_groups(ends);
     struct jitdump_reader *reader;
     assert_int_equal(jitdump_reader_open_fd(dump_fd(&dump), "sound", &reader), 0);
     struct repair_result result;
@@ -415,7 +400,6 @@ TEST(full_disk)
     assert_true(repair_dump(reader, fd, note, NULL, &result) < 0);
     close(fd);
     jitdump_reader_close(reader);
-    dump_free(&dump);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -17,7 +17,7 @@ struct kind {
 
 static void write_dump(const char *path, struct kind first, struct kind others)
 {
-    struct dump_builder dump = {0};
+    OWN_DUMP_BUILDER dump = {0};
     struct dump_builder section = {0};
     dump_header(&dump);
     for (uint64_t i = 0; i < BLOBS; i++) {
@@ -48,7 +48,6 @@ static void write_dump(const char *path, struct kind first, struct kind others)
         dump_end(&dump);
     }
     write_bytes(path, dump.bytes, dump.size);
-    dump_free(&dump);
 }
 
 static bool verdict(void **state, unsigned tier, bool calls_only)

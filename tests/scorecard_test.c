@@ -469,11 +469,10 @@ TEST(test_exports_tell_the_verdict)
     snprintf(saved, sizeof saved, "%s", scratch_path(state, "saved"));
     snprintf(times, sizeof times, "%s", scratch_path(state, PROCESSOR_TIME_FILE));
     snprintf(option, sizeof option, "otlp-json=%s", made);
-    struct perf_file file = begin_recording(state);
+    OWN_PERF_FILE file = begin_recording(state);
     put_samples(&file, 11, CODE, false);
     put_samples(&file, 189, CODE, true);
     perf_file_write(&file, recording);
-    free(file.records);
     scratch_write(times, "4242 2000000000 0\n");
     run(&verb_inject, (char *[]){"inject", "-q", "-i", recording, "-o", result, "--save", saved,
                                  "--export", option, "--processor-time", times, NULL});

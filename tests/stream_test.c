@@ -162,7 +162,7 @@ static int run(void **state, const struct perf_file *file)
 
 TEST(samples_come_by_time_with_their_frames)
 {
-    struct perf_file file = recording();
+    OWN_PERF_FILE file = recording();
     write_simple_dump(state);
     put_mmap2(&file, PID, 1000010, CODE, 0x20000, "//anon");
     put_marker(&file, state);
@@ -186,12 +186,11 @@ TEST(samples_come_by_time_with_their_frames)
     assert_int_equal(text.counts.samples, 3);
     assert_int_equal(text.of_jvms, 3);
     assert_int_equal(text.counts.late, 0);
-    free(file.records);
 }
 
 TEST(all_code_is_told_of_before_it_can_be_sampled)
 {
-    struct perf_file file = recording_of_jvm(state);
+    OWN_PERF_FILE file = recording_of_jvm(state);
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1};
     put_sample(&file, PID, 1000400, chain, 2);
     perf_file_write(&file, scratch_path(state, "p.data"));
@@ -202,14 +201,13 @@ TEST(all_code_is_told_of_before_it_can_be_sampled)
                                    "1000400 end 5 c:a.A.m():10\n"
                                    "code a.A.later()\n"
                                    "code untouched\n");
-    free(file.records);
 }
 
 /* perf's rounds: a record that comes in one is not older than the newest before the last but one.
  */
 TEST(rounds_keep_the_order)
 {
-    struct perf_file file = recording();
+    OWN_PERF_FILE file = recording();
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1};
     uint64_t expected = 0;
     for (uint64_t round = 0; round < 50; round++) {
@@ -230,7 +228,6 @@ TEST(rounds_keep_the_order)
         assert_true(time >= last);
         last = time;
     }
-    free(file.records);
 }
 
 /* All that a run of it tells, by one processor, where nobody reads ahead, and by several. */
@@ -258,7 +255,7 @@ static void assert_the_same_with_threads(void **state, const struct perf_file *f
 
 TEST(who_reads_ahead_changes_nothing)
 {
-    struct perf_file file = recording_of_jvm(state);
+    OWN_PERF_FILE file = recording_of_jvm(state);
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1, CODE + 4};
     uint64_t seed = random_seed();
     uint64_t own[2] = {0};
@@ -282,12 +279,11 @@ TEST(who_reads_ahead_changes_nothing)
     text.fail_at = 1000; /* with much of it read and not taken */
     assert_int_equal(run_with(scratch_path(state, "p.data"), false), -EIO);
     text.fail_at = 0;
-    free(file.records);
 }
 
 TEST(a_sink_that_fails_ends_it)
 {
-    struct perf_file file = recording();
+    OWN_PERF_FILE file = recording();
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1};
     put_sample(&file, PID, 1000400, chain, 2);
     put_sample(&file, PID, 1000401, chain, 2);
@@ -298,12 +294,11 @@ TEST(a_sink_that_fails_ends_it)
     assert_false(text.ended);
     assert_int_equal(run_with(scratch_path(state, "absent"), false), -ENOENT);
     assert_true(text.aborted);
-    free(file.records);
 }
 
 TEST(losses_are_counted)
 {
-    struct perf_file file = recording();
+    OWN_PERF_FILE file = recording();
     uint64_t lost[] = {1, 7, 0, 0};
     uint64_t samples[] = {11, 0, 0};
     perf_file_record(&file, PERF_RECORD_LOST, 0, lost, sizeof lost);
@@ -319,7 +314,6 @@ TEST(losses_are_counted)
     assert_int_equal(text.counts.filtered_samples, 11);
     assert_int_equal(text.counts.throttled, 1);
     assert_int_equal(text.counts.malformed, 1);
-    free(file.records);
 }
 
 /* A tree as deep as the dump is long: frames to a limit, and it is told. */
@@ -349,7 +343,7 @@ TEST(a_deep_inline_tree_is_cut)
     dump_end(&dump);
     dump_load(&dump, 1000100, CODE, 1024, 1, "a.A.deep()");
     write_dump(state, &dump, "jit-4242.dump");
-    struct perf_file file = recording();
+    OWN_PERF_FILE file = recording();
     put_marker(&file, state);
     for (uint64_t i = 0; i < 1000; i++) {
         uint64_t chain[] = {PERF_CONTEXT_USER, CODE + i};
@@ -359,7 +353,6 @@ TEST(a_deep_inline_tree_is_cut)
     assert_int_equal(text.samples, 1000);
     assert_int_equal(text.frames, 257);
     assert_int_equal(text.counts.inlines_cut, 1000);
-    free(file.records);
 }
 
 /* More frames than a sample may have are left out at the outer end, and told. */
@@ -386,7 +379,7 @@ TEST(a_deep_stack_is_cut)
     dump_end(&dump);
     dump_load(&dump, 1000100, CODE, 16, 1, "a.A.deep()");
     write_dump(state, &dump, "jit-4242.dump");
-    struct perf_file file = recording();
+    OWN_PERF_FILE file = recording();
     put_marker(&file, state);
     uint64_t chain[500] = {PERF_CONTEXT_USER};
     for (int i = 1; i < 500; i++) {
@@ -400,7 +393,6 @@ TEST(a_deep_stack_is_cut)
     assert_int_equal(text.counts.frames_cut, 499 * 200 - 65536);
     assert_non_null(strstr(text.text, "1000400 end 6 "));
     assert_non_null(strstr(text.text, "1000399 end 5 "));
-    free(file.records);
 }
 
 /* As deep as perf was told to go, or by default the kernel goes. */
@@ -412,7 +404,7 @@ TEST(a_chain_as_long_as_may_be_is_cut)
         const char *end;
     } chains[] = {{4, 3, "end 5 "}, {4, 4, "end 6 "}, {0, 126, "end 5 "}, {0, 127, "end 6 "}};
     for (size_t i = 0; i < sizeof chains / sizeof chains[0]; i++) {
-        struct perf_file file = recording();
+        OWN_PERF_FILE file = recording();
         write_simple_dump(state);
         put_marker(&file, state);
         uint64_t chain[200] = {PERF_CONTEXT_USER};
@@ -423,20 +415,18 @@ TEST(a_chain_as_long_as_may_be_is_cut)
         put_sample(&file, PID, 1000400, chain, chains[i].count);
         assert_int_equal(run(state, &file), 0);
         assert_non_null(strstr(text.text, chains[i].end));
-        free(file.records);
     }
 }
 
 /* What a chain says of a hypervisor or a guest is neither the kernel's nor the process'. */
 TEST(other_contexts_are_neither)
 {
-    struct perf_file file = recording_of_jvm(state);
+    OWN_PERF_FILE file = recording_of_jvm(state);
     uint64_t chain[] = {PERF_CONTEXT_HV,    0xffffffff81000000, PERF_CONTEXT_KERNEL,
                         0xffffffff81000000, PERF_CONTEXT_USER,  CODE + 1};
     put_sample(&file, PID, 1000200, chain, 6);
     assert_int_equal(run(state, &file), 0);
     assert_non_null(strstr(text.text, " ?:-:0 k:-:0 c:a.A.m():10\n"));
-    free(file.records);
 }
 
 /* --call-graph fp,defer: one user part for all samples of a thread since it came into the kernel.
@@ -444,7 +434,7 @@ TEST(other_contexts_are_neither)
 TEST(late_user_parts_are_joined)
 {
     enum { OTHER = PID + 1 };
-    struct perf_file file = recording_of_jvm(state);
+    OWN_PERF_FILE file = recording_of_jvm(state);
     uint64_t in_kernel[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000000, PERF_CONTEXT_USER_DEFERRED, 7};
     uint64_t in_user[] = {PERF_CONTEXT_USER_DEFERRED, 7};
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1};
@@ -461,13 +451,12 @@ TEST(late_user_parts_are_joined)
                                    "1000340 end 5 k:-:0 i:b.B.inlined():11 c:a.A.m():10 s:stub:0\n"
                                    "1000350 end 5 i:b.B.inlined():11 c:a.A.m():10 s:stub:0\n");
     assert_int_equal(text.counts.samples, 3);
-    free(file.records);
 }
 
 /* Its record was lost, or the recording ended before: the sample is told without it. */
 TEST(user_parts_that_never_come_are_not_waited_for)
 {
-    struct perf_file file = recording_of_jvm(state);
+    OWN_PERF_FILE file = recording_of_jvm(state);
     uint64_t chain[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000000, PERF_CONTEXT_USER_DEFERRED, 7};
     uint64_t late[] = {PERF_CONTEXT_USER, CODE + 1};
     put_sample(&file, PID, 1000310, chain, 4);
@@ -488,7 +477,6 @@ TEST(user_parts_that_never_come_are_not_waited_for)
                                    "1000370 end 3 ?:-:0\n"
                                    "1000360 end 8 k:-:0\n");
     assert_int_equal(text.counts.samples, 4);
-    free(file.records);
 }
 
 /* ---- Stack copies ---- */
@@ -531,7 +519,7 @@ TEST(a_stack_copy_says_how_it_ended)
 #ifndef __x86_64__
     skip(); /* registers of a recording that names no machine are this one's; these are x86-64's */
 #endif
-    struct perf_file file = recording_of_copies(state);
+    OWN_PERF_FILE file = recording_of_copies(state);
     put_copy(&file, 1000201, 2, 128, 128);
     put_copy(&file, 1000202, 4, 128, 128); /* the fifth frame lies behind the copy */
     put_copy(&file, 1000203, 2, 128, 64);  /* the kernel copied less than was asked for */
@@ -543,7 +531,6 @@ TEST(a_stack_copy_says_how_it_ended)
                         "c:a.A.m():0\n"
                         "1000203 end 2 c:a.A.m():0 c:a.A.m():0 c:a.A.m():0\n"
                         "1000204 end 1 c:a.A.m():0\n");
-    free(file.records);
 }
 
 /* ---- Stacks that were walked in the kernel ---- */
@@ -594,7 +581,7 @@ TEST(a_walk_is_refuted_only_where_it_went_wrong)
 #ifndef __x86_64__
     skip(); /* the code is x86-64's */
 #endif
-    struct perf_file file = recording();
+    OWN_PERF_FILE file = recording();
     struct dump_builder dump = dump_start();
     put_told_method(&dump, CODE, "a.A.leaf()");
     put_told_method(&dump, CODE + 64, "a.A.caller()");
@@ -613,14 +600,13 @@ TEST(a_walk_is_refuted_only_where_it_went_wrong)
                         "1000203 end 5 c:a.A.leaf():0\n"
                         "1000204 end 5 c:a.A.leaf():0\n");
     assert_int_equal(text.counts.refuted, 2);
-    free(file.records);
 }
 
 /* A thread is at CODE in a method and at CODE + 256 in a stub, both called from outside. */
 static void run_with_stub(void **state, const char *method, const char *stub, uint64_t inner,
                           uint64_t outer)
 {
-    struct perf_file file = recording();
+    OWN_PERF_FILE file = recording();
     struct dump_builder dump = dump_start();
     dump_load(&dump, 1000100, CODE, 16, 1, method);
     dump_load(&dump, 1000100, CODE + 256, 64, 2, stub);
@@ -630,7 +616,6 @@ static void run_with_stub(void **state, const char *method, const char *stub, ui
     uint64_t chain[] = {PERF_CONTEXT_USER, inner, outer, 0x7f0000100010};
     put_sample(&file, PID, 1000200, chain, 4);
     assert_int_equal(run(state, &file), 0);
-    free(file.records);
 }
 
 /* A virtual thread's stack goes on where its frozen frames are thawed: it is whole as far as it was
@@ -652,7 +637,7 @@ TEST(a_stack_in_a_thaw_is_frozen)
 /* What is behind the valid part of a copy does not wait with it. */
 TEST(copies_wait_without_what_is_not_valid)
 {
-    struct perf_file file = recording_of_copies(state);
+    OWN_PERF_FILE file = recording_of_copies(state);
     for (uint64_t i = 0; i < 10000; i++) { /* 45 MB, 3 MB of them valid */
         put_copy(&file, 1000200 + i, 2, 4608, 128);
     }
@@ -665,25 +650,23 @@ TEST(copies_wait_without_what_is_not_valid)
         assert_true(text.most_memory > before);
         assert_true(text.most_memory - before < (size_t)24 << 20);
     }
-    free(file.records);
 }
 
 /* Those that were left in the file are read ahead. */
 TEST(who_reads_copies_ahead_changes_nothing)
 {
-    struct perf_file file = recording_of_copies(state);
+    OWN_PERF_FILE file = recording_of_copies(state);
     for (uint64_t i = 0; i < 300; i++) {
         put_copy(&file, 1000200 + i, 2, 20480, 128 + i * 64 + i % 2 * 8);
     }
     assert_the_same_with_threads(state, &file);
     assert_int_equal(text.samples, 300);
-    free(file.records);
 }
 
 /* --call-graph lbr: the user's frames are the calls that the processor remembers. */
 TEST(branch_stacks_are_call_chains)
 {
-    struct perf_file file = recording();
+    OWN_PERF_FILE file = recording();
     write_simple_dump(state);
     file.attrs[0].sample_type |= PERF_SAMPLE_BRANCH_STACK;
     file.attrs[0].branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK;
@@ -708,7 +691,6 @@ TEST(branch_stacks_are_call_chains)
     assert_string_equal(strchr(text.text, '\n') + 1,
                         "1000350 end 5 k:-:0 s:stub:0 i:b.B.inlined():11 c:a.A.m():10 "
                         "c:a.A.m():10\n");
-    free(file.records);
 }
 
 /* Stacks too deep to be remembered for the thread's next one: their callers' addresses lie in the
@@ -721,26 +703,24 @@ TEST(callers_of_deep_stacks_lie_in_the_call)
     for (int i = 5; i < 5 + DEPTH; i++) {
         payload[i] = CODE + 4; /* where an inlined method begins, which called nothing before */
     }
-    struct perf_file file = recording_of_jvm(state);
+    OWN_PERF_FILE file = recording_of_jvm(state);
     perf_file_record(&file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, payload, sizeof payload);
     assert_int_equal(run(state, &file), 0);
     const char *at = strstr(text.text, " i:b.B.inlined():11 c:a.A.m():10");
     assert_non_null(at);
     assert_null(strstr(at + 1, " i:b.B"));
-    free(file.records);
 }
 
 /* An address where nothing can be is no frame of the interpreter's, nor has it a name. */
 TEST(garbage_addresses_have_no_names)
 {
-    struct perf_file file = recording_of_jvm(state);
+    OWN_PERF_FILE file = recording_of_jvm(state);
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1, UINT64_C(0x1000000000000004),
                         UINT64_C(0x1000000100000008), 0};
     put_sample(&file, PID, 1000200, chain, 5);
     assert_int_equal(run(state, &file), 0);
     assert_string_equal(strchr(text.text, '\n') + 1,
                         "1000200 end 3 c:a.A.m():10 ?:-:0 ?:-:0 ?:-:0\n");
-    free(file.records);
 }
 
 /* ---- Processes, and what cannot be named ---- */
@@ -748,7 +728,7 @@ TEST(garbage_addresses_have_no_names)
 /* What a fork runs before it executes something else is its parent's code as of then. */
 TEST(a_fork_has_its_parents_code)
 {
-    struct perf_file file = recording_of_jvm(state);
+    OWN_PERF_FILE file = recording_of_jvm(state);
     put_task(&file, PERF_RECORD_FORK, PID + 1, PID, PID + 1, 1000450);
     uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1};
     put_sample(&file, PID + 1, 1000700, chain, 2);
@@ -760,7 +740,6 @@ TEST(a_fork_has_its_parents_code)
                                    "1000700 end 5 c:a.A.m():10\n"
                                    "1000700 end 5 c:a.A.later():0\n"
                                    "1000900 end 3 ?:-:0\n");
-    free(file.records);
 }
 
 /* Samples of a program whose code comes, goes and is mapped over while its stack grows and shrinks:
@@ -804,7 +783,7 @@ TEST(a_stack_is_the_same_of_one_thread_or_of_many)
 {
     static char of_many[sizeof text.text];
     for (int one_thread = 0; one_thread < 2; one_thread++) {
-        struct perf_file file = recording();
+        OWN_PERF_FILE file = recording();
         write_simple_dump(state);
         put_changing_samples(&file, state, one_thread);
         assert_int_equal(run(state, &file), 0);
@@ -814,13 +793,12 @@ TEST(a_stack_is_the_same_of_one_thread_or_of_many)
             assert_string_equal(text.text, of_many);
         }
         memcpy(of_many, text.text, sizeof of_many);
-        free(file.records);
     }
 }
 
 TEST(what_has_no_name_says_why)
 {
-    struct perf_file file = recording();
+    OWN_PERF_FILE file = recording();
     write_simple_dump(state);
     put_mmap2(&file, PID, 0, CODE, 0x20000, "//anon");
     put_mmap2(&file, PID + 7, 0, CODE, 0x20000, "//anon");
@@ -850,7 +828,6 @@ TEST(what_has_no_name_says_why)
                                                      "1000202 end 3 ?:-:0!1\n"
                                                      "1000203 end 3 ?:-:0\n"
                                                      "1000700 end 3 ?:-:0!3\n");
-    free(file.records);
 }
 
 /* Reads from a descriptor as from a pipe. */
@@ -898,8 +875,8 @@ static bool parent_has_mapped(const char *name)
  * others were taken in are opened meanwhile. */
 TEST(a_sample_waits_for_its_dump)
 {
-    struct perf_file file = recording();
-    struct dump_builder dump = {0};
+    OWN_PERF_FILE file = recording();
+    OWN_DUMP_BUILDER dump = {0};
     uint64_t now = clock_ns(CLOCK_MONOTONIC);
     uint32_t pid = (uint32_t)getpid();
     dump_header(&dump);
@@ -943,15 +920,13 @@ TEST(a_sample_waits_for_its_dump)
     assert_int_equal(status, 0); /* it was open while the samples waited */
     assert_non_null(strstr(text.text, "c:a.A.told_late():0\n"));
     assert_int_equal(text.counts.let_go_early, 0);
-    dump_free(&dump);
-    free(file.records);
 }
 
 /* A JVM that takes long to start cannot tell of its methods meanwhile. */
 TEST(a_sample_waits_for_the_jvms_start)
 {
-    struct perf_file file = recording();
-    struct dump_builder dump = {0};
+    OWN_PERF_FILE file = recording();
+    OWN_DUMP_BUILDER dump = {0};
     struct methods_builder table;
     uint64_t now = clock_ns(CLOCK_MONOTONIC);
     uint32_t pid = (uint32_t)getpid();
@@ -990,8 +965,6 @@ TEST(a_sample_waits_for_the_jvms_start)
     assert_int_equal(err, 0);
     assert_non_null(strstr(text.text, "c:a.A.told_late():0\n"));
     assert_int_equal(text.counts.let_go_early, 0);
-    dump_free(&dump);
-    free(file.records);
 }
 
 /* What a thread's last stack and the places of its frames tell is thrown away where a dump that
@@ -999,8 +972,8 @@ TEST(a_sample_waits_for_the_jvms_start)
 TEST(a_dump_that_grows_changes_what_is_known)
 {
     enum { PHASES = 3 };
-    struct perf_file file = recording();
-    struct dump_builder dump = {0};
+    OWN_PERF_FILE file = recording();
+    OWN_DUMP_BUILDER dump = {0};
     uint64_t now = clock_ns(CLOCK_MONOTONIC);
     uint32_t pid = (uint32_t)getpid();
     const uint64_t chain[] = {PERF_CONTEXT_USER, CODE + 1, OTHER_CODE + 5, OTHER_CODE + 0x3009};
@@ -1060,8 +1033,6 @@ TEST(a_dump_that_grows_changes_what_is_known)
         }
         free(piped[i]);
     }
-    dump_free(&dump);
-    free(file.records);
 }
 
 /* Each look at a dump asks whether its JVM lives. */
@@ -1078,8 +1049,8 @@ TEST(an_overload_does_not_ask_dumps_for_each_sample)
 {
     enum { SAMPLES = 1000, RAW = 6000 };
     static uint64_t payload[(4 * 8 + 4 + RAW) / 8 + 1];
-    struct perf_file file = recording();
-    struct dump_builder dump = {0};
+    OWN_PERF_FILE file = recording();
+    OWN_DUMP_BUILDER dump = {0};
     uint32_t pid = (uint32_t)getpid();
     uint32_t raw = RAW + 4; /* with its size whole words */
     dump_header(&dump);
@@ -1122,8 +1093,6 @@ TEST(an_overload_does_not_ask_dumps_for_each_sample)
      */
     assert_true(text.counts.let_go_early <= SAMPLES);
     assert_true(text.counts.let_go_early == 0 || dumps_asked < SAMPLES / 10);
-    dump_free(&dump);
-    free(file.records);
 }
 
 TEST_MAIN(scratch_create, scratch_remove)

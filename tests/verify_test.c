@@ -89,7 +89,7 @@ TEST(header)
 
 TEST(torn)
 {
-    struct dump_builder whole = dump_start();
+    OWN_DUMP_BUILDER whole = dump_start();
     dump_group(&whole, T, 0x1000, 32, 2, "a.A.a()");
     size_t first = whole.size;
     dump_group(&whole, T, 0x2000, 32, 3, "a.A.b()");
@@ -102,7 +102,6 @@ TEST(torn)
             expect(&dump, RULE_TORN);
         }
     }
-    dump_free(&whole);
 }
 
 TEST(records)
