@@ -6,6 +6,8 @@
 #include "tests/dump_builder.h"
 #include "tests/scratch.h"
 
+OWNED(struct code_index *, code_index_close)
+
 #define ADDRESS UINT64_C(0x7f0000000000)
 
 /* Two bytes of data, which begin a mov of ten; then a push, a pop and a ret. */
@@ -74,7 +76,7 @@ static char *annotate(struct code_index *index, uint64_t first, uint64_t second,
 
 TEST(test_in_step)
 {
-    struct code_index *index = make_index(state);
+    OWN(code_index_close) struct code_index *index = make_index(state);
     char *text = annotate(index, 2, 4, false);
     assert_non_null(strstr(text, "|      0 | .byte 0x48\n"));
     assert_non_null(strstr(text, "|      1 | .byte 0xb8\n"));
@@ -84,30 +86,27 @@ TEST(test_in_step)
     assert_non_null(strstr(text, " 75.00 |      2 |"));
     assert_non_null(strstr(text, " 25.00 |      4 |"));
     free(text);
-    code_index_close(index);
 }
 
 /* Where nothing says otherwise, data is what it looks like. */
 TEST(test_no_hint)
 {
-    struct code_index *index = make_index(state);
+    OWN(code_index_close) struct code_index *index = make_index(state);
     char *text = annotate(index, 0, 0, false);
     assert_non_null(strstr(text, "|      0 | mov rax, 0x"));
     assert_null(strstr(text, "push rbx"));
     free(text);
-    code_index_close(index);
 }
 
 /* Of waits and other events the innermost frame of Java may be a caller: its address lies in the
  * call, and is no instruction's. */
 TEST(test_place_in_a_call)
 {
-    struct code_index *index = make_index(state);
+    OWN(code_index_close) struct code_index *index = make_index(state);
     char *text = annotate(index, 2, 2, true);
     assert_non_null(strstr(text, "100.00 |      0 | mov rax, 0x"));
     assert_null(strstr(text, ".byte"));
     free(text);
-    code_index_close(index);
 }
 
 TEST_MAIN(scratch_create, scratch_remove)

@@ -11,6 +11,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
+OWNED(struct code_index *, code_index_close)
+
 static struct code_index *open_index(struct dump_builder *dump)
 {
     struct code_index *index;
@@ -31,7 +33,7 @@ TEST(later_code_hides_what_it_covers)
     dump_load(&dump, BUILDER_START + 10, 0x1000, 0x100, 1, "old");
     dump_load(&dump, BUILDER_START + 20, 0x1040, 0x20, 2, "new");
     dump_load(&dump, BUILDER_START + 30, 0x1100, 0, 3, "empty");
-    struct code_index *index = open_index(&dump);
+    OWN(code_index_close) struct code_index *index = open_index(&dump);
     uint64_t t = BUILDER_START;
     assert_string_equal(name_at(index, 0x1000, t + 9), "-");
     assert_string_equal(name_at(index, 0x1000, t + 10), "old");
@@ -43,7 +45,6 @@ TEST(later_code_hides_what_it_covers)
     assert_string_equal(name_at(index, 0x1100, t + 99), "-");
     assert_string_equal(name_at(index, 0xfff, t + 99), "-");
     assert_null(code_index_warning(index));
-    code_index_close(index);
 }
 
 TEST(stamps_may_go_backwards)
@@ -52,7 +53,7 @@ TEST(stamps_may_go_backwards)
     dump_load(&dump, BUILDER_START + 50, 0x1000, 16, 1, "late");
     dump_load(&dump, BUILDER_START + 10, 0x1000, 16, 2, "early");
     dump_load(&dump, BUILDER_START + 50, 0x1000, 8, 3, "as late, behind");
-    struct code_index *index = open_index(&dump);
+    OWN(code_index_close) struct code_index *index = open_index(&dump);
     assert_int_equal(code_index_stay_count(index), 3);
     assert_int_equal(code_index_stay(index, 0)->blob, 0);
     assert_int_equal(code_index_stay(index, 1)->blob, 1);
@@ -60,7 +61,6 @@ TEST(stamps_may_go_backwards)
     assert_string_equal(name_at(index, 0x1000, BUILDER_START + 49), "early");
     assert_string_equal(name_at(index, 0x1000, BUILDER_START + 50), "as late, behind");
     assert_string_equal(name_at(index, 0x1008, BUILDER_START + 50), "late");
-    code_index_close(index);
 }
 
 TEST(moves)
@@ -70,7 +70,7 @@ TEST(moves)
     dump_move(&dump, BUILDER_START + 5, 0x1000, 0x1080, 0x100, 7);
     dump_move(&dump, BUILDER_START + 9, 0x1080, 0x5000, 0x100, 7);
     dump_move(&dump, BUILDER_START + 9, 0x1080, 0x5000, 0x100, 8); /* never loaded */
-    struct code_index *index = open_index(&dump);
+    OWN(code_index_close) struct code_index *index = open_index(&dump);
     assert_string_equal(name_at(index, 0x1000, BUILDER_START + 4), "mover");
     assert_string_equal(name_at(index, 0x1000, BUILDER_START + 5), "-");
     assert_string_equal(name_at(index, 0x1080, BUILDER_START + 5), "mover");
@@ -78,7 +78,6 @@ TEST(moves)
     assert_string_equal(name_at(index, 0x1080, BUILDER_START + 9), "-");
     assert_string_equal(name_at(index, 0x5000, BUILDER_START + 9), "mover");
     assert_non_null(code_index_warning(index));
-    code_index_close(index);
 }
 
 /* An index that is given twice means the later code from then on. */
@@ -88,11 +87,10 @@ TEST(an_index_given_again_moves_the_later)
     dump_load(&dump, BUILDER_START + 1, 0x1000, 0x100, 7, "first");
     dump_load(&dump, BUILDER_START + 2, 0x2000, 0x100, 7, "second");
     dump_move(&dump, BUILDER_START + 5, 0x2000, 0x3000, 0x100, 7);
-    struct code_index *index = open_index(&dump);
+    OWN(code_index_close) struct code_index *index = open_index(&dump);
     assert_string_equal(name_at(index, 0x3000, BUILDER_START + 6), "second");
     assert_string_equal(name_at(index, 0x2000, BUILDER_START + 6), "-");
     assert_string_equal(name_at(index, 0x1000, BUILDER_START + 6), "first");
-    code_index_close(index);
 }
 
 /* Writers with a lock for each record mix the groups; the address tells them apart. */
@@ -108,7 +106,7 @@ TEST(mixed_groups)
     dump_load(&dump, BUILDER_START, 0x1000, 16, 1, "first");
     dump_load(&dump, BUILDER_START, 0x2000, 16, 2, "second");
     dump_load(&dump, BUILDER_START, 0x3000, 16, 3, "third");
-    struct code_index *index = open_index(&dump);
+    OWN(code_index_close) struct code_index *index = open_index(&dump);
     struct code_details details = {0};
     assert_int_equal(code_index_fetch(index, 0, &details), 0);
     assert_int_equal(details.entry_count, 1);
@@ -120,7 +118,6 @@ TEST(mixed_groups)
     assert_int_equal(details.trailer.node_count, 0);
     assert_int_equal(details.trailer.facts[JITDUMP_CODE_KIND], -1);
     code_details_free(&details);
-    code_index_close(index);
 }
 
 TEST(fetches_details)
@@ -139,7 +136,7 @@ TEST(fetches_details)
     dump_load_fields(&dump, 0x3000, 64, 9);
     dump_string(&dump, "no code");
     dump_end(&dump);
-    struct code_index *index = open_index(&dump);
+    OWN(code_index_close) struct code_index *index = open_index(&dump);
     assert_int_equal(code_index_blob_count(index), 3);
     struct code_details details = {0};
     for (int round = 0; round < 2; round++) {
@@ -165,7 +162,6 @@ TEST(fetches_details)
         assert_int_equal(code_index_blob(index, 2)->size, 64);
     }
     code_details_free(&details);
-    code_index_close(index);
 }
 
 struct slices {
@@ -268,7 +264,7 @@ TEST(grows_with_its_file)
             assert_null(code_index_warning(growing));
         }
         close(fd);
-        struct code_index *index = open_index(&dump);
+        OWN(code_index_close) struct code_index *index = open_index(&dump);
         assert_int_equal(code_index_stay_count(index), code_index_stay_count(growing));
         for (uint64_t time = BUILDER_START; time < BUILDER_START + 31; time++) {
             for (uint64_t address = 0xfff; address < 0x1060; address += 5) {
@@ -281,7 +277,6 @@ TEST(grows_with_its_file)
                 assert_true(until > time && until <= next_change(growing, address, time, grown));
             }
         }
-        code_index_close(index);
         code_index_close(growing);
     }
 }
@@ -303,14 +298,13 @@ TEST(hundred_thousand_loads)
                   "com.example.Klass.method(java.lang.String, int)");
     }
     double start = seconds();
-    struct code_index *index = open_index(&dump);
+    OWN(code_index_close) struct code_index *index = open_index(&dump);
     for (uint64_t i = 0; i < LOADS; i++) {
         const struct code_stay *stay =
             code_index_at(index, 0x7f0000000000 + (i * 7919 % LOADS) * 64 + 20, UINT64_MAX, NULL);
         assert_int_equal(stay->blob, i);
     }
     assert_true(seconds() - start < 20); /* tenths of a second, without sanitizers */
-    code_index_close(index);
 }
 
 TEST(nothing_in_it)
@@ -331,11 +325,10 @@ TEST(torn_tail_is_a_warning)
     dump_load(&dump, BUILDER_START, 0x1000, 16, 1, "whole");
     dump_load(&dump, BUILDER_START, 0x2000, 16, 2, "torn");
     dump.size -= 3;
-    struct code_index *index = open_index(&dump);
+    OWN(code_index_close) struct code_index *index = open_index(&dump);
     assert_int_equal(code_index_blob_count(index), 1);
     assert_non_null(code_index_warning(index));
     assert_non_null(strstr(code_index_warning(index), "torn"));
-    code_index_close(index);
 }
 
 static int open_files(void)
@@ -442,7 +435,7 @@ TEST(segments_that_nobody_refers_to_are_closed)
 TEST(what_is_gone_is_forgotten_in_time)
 {
     enum { FORGOTTEN_SEGMENTS = 100, EACH = 100, MOST = 2000 };
-    struct code_index *index = NULL;
+    OWN(code_index_close) struct code_index *index = NULL;
     uint32_t most = 0;
     uint64_t id = 10;
     for (uint32_t segment = 0; segment < FORGOTTEN_SEGMENTS; segment++) {
@@ -473,7 +466,6 @@ TEST(what_is_gone_is_forgotten_in_time)
         assert_string_equal(code_index_blob(index, stay->blob)->name, "lives");
     }
     assert_in_range(most, 1000, MOST);
-    code_index_close(index);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -9,6 +9,8 @@
 #include <elf.h>
 #include <errno.h>
 
+OWNED(struct jitdump_reader *, jitdump_reader_close)
+
 static struct jitdump_reader *open_dump(const struct dump_builder *dump)
 {
     struct jitdump_reader *reader;
@@ -35,7 +37,7 @@ static void reads_every_record(bool swapped)
     dump_end(&dump);
     dump_close(&dump, BUILDER_START + 5);
 
-    struct jitdump_reader *reader = open_dump(&dump);
+    OWN(jitdump_reader_close) struct jitdump_reader *reader = open_dump(&dump);
     assert_int_equal(jitdump_reader_swapped(reader), swapped);
     const struct jitdump_header *header = jitdump_reader_header(reader);
     assert_int_equal(header->version, 1);
@@ -118,7 +120,6 @@ static void reads_every_record(bool swapped)
     assert_int_equal(record.id, JIT_CODE_CLOSE);
     assert_int_equal(jitdump_reader_next(reader, &record), JITDUMP_END);
     assert_int_equal(jitdump_reader_next(reader, &record), JITDUMP_END);
-    jitdump_reader_close(reader);
 }
 
 TEST(reads_native_order)
@@ -139,7 +140,7 @@ TEST(other_machines)
         dump_header(&dump);
         dump_patch32(&dump, 12, big ? EM_S390 : EM_ARM);
         dump_group(&dump, BUILDER_START, 0x7fff0000, 16, 2, "a.A.a()");
-        struct jitdump_reader *reader = open_dump(&dump);
+        OWN(jitdump_reader_close) struct jitdump_reader *reader = open_dump(&dump);
         assert_string_equal(text_machine(jitdump_reader_header(reader)->elf_mach),
                             big ? "s390x" : "arm");
         struct jitdump_record_view record;
@@ -147,7 +148,6 @@ TEST(other_machines)
         assert_int_equal(jitdump_reader_next(reader, &record), JITDUMP_RECORD);
         assert_int_equal(record.load.code_addr, 0x7fff0000);
         assert_int_equal(record.load.bytes[15], 15);
-        jitdump_reader_close(reader);
     }
 }
 
@@ -161,7 +161,7 @@ TEST(same_file_marker)
     dump_begin_debug(&dump, BUILDER_START, 0x1000, 1);
     dump_entry(&dump, 0x1000, 1, "\xff");
     dump_end(&dump);
-    struct jitdump_reader *reader = open_dump(&dump);
+    OWN(jitdump_reader_close) struct jitdump_reader *reader = open_dump(&dump);
     struct jitdump_record_view record;
     struct jitdump_entry entry;
     assert_int_equal(jitdump_reader_next(reader, &record), JITDUMP_RECORD);
@@ -174,7 +174,6 @@ TEST(same_file_marker)
     assert_int_equal(jitdump_reader_next(reader, &record), JITDUMP_RECORD);
     walk = (struct jitdump_entry_walk){0};
     assert_int_equal(jitdump_entry_next(reader, &record, &walk, &entry), -EINVAL);
-    jitdump_reader_close(reader);
 }
 
 /* One record made by `make` stands before a sound LOAD; the reader calls it broken and goes on. */
@@ -184,14 +183,13 @@ static void expect_broken(void (*make)(struct dump_builder *dump))
     make(&dump);
     dump_end(&dump);
     dump_load(&dump, BUILDER_START, 0x5000, 4, 1, "behind");
-    struct jitdump_reader *reader = open_dump(&dump);
+    OWN(jitdump_reader_close) struct jitdump_reader *reader = open_dump(&dump);
     struct jitdump_record_view record;
     assert_int_equal(jitdump_reader_next(reader, &record), JITDUMP_BROKEN);
     assert_true(strlen(jitdump_reader_error(reader)) > 0);
     assert_int_equal(jitdump_reader_next(reader, &record), JITDUMP_RECORD);
     assert_string_equal(record.load.name, "behind");
     assert_int_equal(jitdump_reader_next(reader, &record), JITDUMP_END);
-    jitdump_reader_close(reader);
 }
 
 static void load_without_fields(struct dump_builder *dump)
@@ -300,12 +298,11 @@ TEST(load_without_code_is_sound)
     dump_load_fields(&dump, 0x1000, 64, 1);
     dump_string(&dump, "code=off");
     dump_end(&dump);
-    struct jitdump_reader *reader = open_dump(&dump);
+    OWN(jitdump_reader_close) struct jitdump_reader *reader = open_dump(&dump);
     struct jitdump_record_view record;
     assert_int_equal(jitdump_reader_next(reader, &record), JITDUMP_RECORD);
     assert_int_equal(record.load.code_size, 64);
     assert_null(record.load.bytes);
-    jitdump_reader_close(reader);
 }
 
 TEST(impossible_size_stops)
@@ -314,14 +311,13 @@ TEST(impossible_size_stops)
     dump_begin(&dump, JIT_CODE_CLOSE, BUILDER_START);
     dump_patch32(&dump, dump.record + 4, 15);
     dump_load(&dump, BUILDER_START, 0x5000, 4, 1, "behind");
-    struct jitdump_reader *reader = open_dump(&dump);
+    OWN(jitdump_reader_close) struct jitdump_reader *reader = open_dump(&dump);
     struct jitdump_record_view record;
     assert_int_equal(jitdump_reader_next(reader, &record), JITDUMP_BAD);
     assert_int_equal(jitdump_reader_next(reader, &record), JITDUMP_BAD);
     assert_true(jitdump_reader_resync(reader, UINT64_MAX));
     assert_int_equal(jitdump_reader_next(reader, &record), JITDUMP_RECORD);
     assert_string_equal(record.load.name, "behind");
-    jitdump_reader_close(reader);
 }
 
 /* Cut anywhere, a dump reads up to the record that the cut is in, and says torn there. */
@@ -387,7 +383,7 @@ TEST(large_records)
         dump_load(&dump, BUILDER_START, 0x100000 * (i + 1), 300000 + i, i, "large");
         dump_load(&dump, BUILDER_START, 0x1000 * (i + 1), 5, i + 100, "small");
     }
-    struct jitdump_reader *reader = open_dump(&dump);
+    OWN(jitdump_reader_close) struct jitdump_reader *reader = open_dump(&dump);
     struct jitdump_record_view record;
     for (uint64_t i = 0; i < 5; i++) {
         assert_int_equal(jitdump_reader_next(reader, &record), JITDUMP_RECORD);
@@ -397,7 +393,6 @@ TEST(large_records)
         assert_int_equal(record.load.bytes[4], 4);
     }
     assert_int_equal(jitdump_reader_next(reader, &record), JITDUMP_END);
-    jitdump_reader_close(reader);
 }
 
 /* One that rests between any two records reads the same, large ones too. */
@@ -407,7 +402,7 @@ TEST(rests_between_records)
     for (uint64_t i = 0; i < 20; i++) {
         dump_load(&dump, BUILDER_START, 0x100000 * (i + 1), i % 5 ? 30 : 300000, i, "code");
     }
-    struct jitdump_reader *reader = open_dump(&dump);
+    OWN(jitdump_reader_close) struct jitdump_reader *reader = open_dump(&dump);
     struct jitdump_record_view record;
     for (uint64_t i = 0; i < 20; i++) {
         jitdump_reader_rest(reader);
@@ -418,7 +413,6 @@ TEST(rests_between_records)
     jitdump_reader_rest(reader);
     jitdump_reader_refresh(reader);
     assert_int_equal(jitdump_reader_next(reader, &record), JITDUMP_END);
-    jitdump_reader_close(reader);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -258,6 +258,7 @@ static void free_cache(struct method_cache *cache)
         }
     }
     method_cache_free(cache);
+    assert_int_equal(memory, 0);
 }
 
 /* The first look. */
@@ -294,7 +295,6 @@ TEST(a_method_is_described)
     assert_int_equal(other->method.first_line, 0);
     assert_false(other->native);
     free_cache(cache);
-    assert_int_equal(memory, 0);
 }
 
 TEST(lines_are_where_the_source_map_has_them)
@@ -329,7 +329,6 @@ TEST(lines_are_where_the_source_map_has_them)
     assert_string_equal(method->method.file->path, "shop/a.jsp");
     assert_int_equal(method->method.first_line, 3);
     free_cache(cache);
-    assert_int_equal(memory, 0);
 }
 
 TEST(the_jvm_is_asked_once_while_code_lives)
@@ -343,7 +342,6 @@ TEST(the_jvm_is_asked_once_while_code_lives)
     }
     assert_int_equal(names_asked, 1);
     free_cache(cache);
-    assert_int_equal(memory, 0);
 }
 
 TEST(an_id_used_again_is_another_method)
@@ -362,7 +360,6 @@ TEST(an_id_used_again_is_another_method)
     assert_string_equal(method->method.name, "p.C.new(int)");
     assert_string_equal(method->method.file->path, "p/D.java");
     free_cache(cache);
-    assert_int_equal(memory, 0);
 }
 
 TEST(code_in_the_place_of_other_code)
@@ -381,7 +378,6 @@ TEST(code_in_the_place_of_other_code)
     load(cache, 3, &first);
     assert_int_equal(names_asked, 4);
     free_cache(cache);
-    assert_int_equal(memory, 0);
 }
 
 TEST(a_redefined_class_has_new_lines)
@@ -401,7 +397,6 @@ TEST(a_redefined_class_has_new_lines)
     assert_ptr_equal(load(cache, 4, &id), after);
     assert_int_equal(names_asked, 2);
     free_cache(cache);
-    assert_int_equal(memory, 0);
 }
 
 /* As method handle intrinsics, and old code of redefined classes. */
@@ -429,7 +424,6 @@ TEST(the_id_of_code_may_be_another_method_s)
     method_set_empty(&set);
     method_set_destroy(&set);
     free_cache(cache);
-    assert_int_equal(memory, 0);
 
     /* Where the structures say nothing, what the JVM says is taken. */
     cache = new_cache(false);
@@ -442,7 +436,6 @@ TEST(the_id_of_code_may_be_another_method_s)
     method_set_empty(&set);
     method_set_destroy(&set);
     free_cache(cache);
-    assert_int_equal(memory, 0);
 }
 
 TEST(in_place_the_jvm_is_asked_for_classes_only)
@@ -481,7 +474,6 @@ TEST(in_place_the_jvm_is_asked_for_classes_only)
     hotspot_nearby_free(nearby);
     memory_free(hotspot.memory);
     free_cache(cache);
-    assert_int_equal(memory, 0);
 }
 
 TEST(no_id_is_no_method)
@@ -519,7 +511,6 @@ TEST(a_class_is_asked_for_once)
     load(cache, 2, &second); /* the last one had gone: the place of its pool may be another's */
     assert_int_equal(classes_asked, 3);
     free_cache(cache);
-    assert_int_equal(memory, 0);
 }
 
 TEST(what_the_jvm_does_not_tell)
@@ -530,7 +521,6 @@ TEST(what_the_jvm_does_not_tell)
     id.broken = false;
     assert_non_null(load(cache, 1, &id));
     free_cache(cache);
-    assert_int_equal(memory, 0);
 }
 
 TEST(a_class_file_made_to_do_harm)
@@ -541,7 +531,6 @@ TEST(a_class_file_made_to_do_harm)
     assert_string_equal(method->method.name, "p.C.m(int)");
     assert_int_equal(method->line_count, 0);
     free_cache(cache);
-    assert_int_equal(memory, 0);
 }
 
 TEST(a_set_can_be_emptied)
@@ -561,7 +550,6 @@ TEST(a_set_can_be_emptied)
     assert_int_equal(names_asked, 201); /* nobody had held it */
     method_set_destroy(&set);
     free_cache(cache);
-    assert_int_equal(memory, 0);
 }
 
 /* Overlapped code is gone, whoever says so later. */
@@ -581,7 +569,6 @@ TEST(overlapped_code_holds_nothing)
     load(cache, 3, &id);
     assert_int_equal(names_asked, 2);
     free_cache(cache);
-    assert_int_equal(memory, 0);
 }
 
 enum { THREADS = 8, IDS = 40, ROUNDS = 3000, OWN = 20 };
@@ -643,7 +630,6 @@ TEST(threads_share_the_cache)
         assert_null(complaint);
     }
     free_cache(cache);
-    assert_int_equal(memory, 0);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -30,6 +30,8 @@
 #include <sys/sysmacros.h>
 #include <sys/utsname.h>
 
+OWNED(struct objects *, objects_free)
+
 #if defined __aarch64__
 #define MACHINE EM_AARCH64
 #else
@@ -262,7 +264,7 @@ TEST_WITH(a_replaced_library_is_read_as_it_was_mapped, make_directory, remove_di
     copy(LIBRARY_OLD, path);
     map_library(path, &mapped);
     copy(LIBRARY_NEW, path);
-    struct objects *objects = new_objects(true);
+    OWN(objects_free) struct objects *objects = new_objects(true);
     struct object *object = objects_find(objects, &mapped.place);
     if (geteuid() == 0) { /* others may not follow map_files */
         check_name(object, &mapped, "library_work");
@@ -280,7 +282,6 @@ TEST_WITH(a_replaced_library_is_read_as_it_was_mapped, make_directory, remove_di
     if (geteuid() == 0) {
         check_name(listed_object, &mapped, "library_work");
     }
-    objects_free(objects);
     dlclose(mapped.handle);
 }
 
@@ -318,11 +319,10 @@ TEST_WITH(of_several_names_the_plainest_is_shown, make_directory, remove_directo
     struct mapped mapped;
     copy(LIBRARY_OLD, path);
     map_library(path, &mapped);
-    struct objects *objects = new_objects(true);
+    OWN(objects_free) struct objects *objects = new_objects(true);
     struct object *object = objects_find(objects, &mapped.place);
     check_name(object, &mapped, "library_plain");
     check_name(object, &mapped, "library_strong");
-    objects_free(objects);
     dlclose(mapped.handle);
 }
 
@@ -415,7 +415,7 @@ TEST_WITH(an_inode_must_do_where_no_id_is_known, make_directory, remove_director
 
 TEST_WITH(one_object_for_one_file, make_directory, remove_directory)
 {
-    struct objects *objects = new_objects(true);
+    OWN(objects_free) struct objects *objects = new_objects(true);
     uint8_t ids[2][OBJECT_ID_MAX] = {{1}, {2}};
     struct object_place place = {.path = "/no/lib.so", .id = ids[0], .id_size = 20, .pid = 1};
     struct object *first = objects_find(objects, &place);
@@ -444,14 +444,13 @@ TEST_WITH(one_object_for_one_file, make_directory, remove_directory)
     place.path = "/no/two.so";
     uint8_t id[OBJECT_ID_MAX];
     assert_int_equal(object_build_id(objects_find(objects, &place), id), 0);
-    objects_free(objects);
 }
 
 TEST_WITH(memory_is_no_file, make_directory, remove_directory)
 {
     static const char *const paths[] = {"//anon", "[heap]",      "/memfd:x (deleted)", "[stack]",
                                         "",       "relative.so", "/anon_hugepage"};
-    struct objects *objects = new_objects(true);
+    OWN(objects_free) struct objects *objects = new_objects(true);
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
         struct object_place place = {.path = paths[i]};
         struct object *object = objects_find(objects, &place);
@@ -460,7 +459,6 @@ TEST_WITH(memory_is_no_file, make_directory, remove_directory)
         assert_false(object_symbol(object, 1, &symbol));
         assert_false(object_row(object, 1)->found);
     }
-    objects_free(objects);
 }
 
 static struct object *vdso(struct objects *objects, const struct id *id)
@@ -622,13 +620,12 @@ TEST_WITH(lines_of_the_c_library_are_not_unpacked, make_directory, remove_direct
                             directory, names[i], names[i])
                       : 0,
                 0);
-            struct objects *objects = new_objects(true);
+            OWN(objects_free) struct objects *objects = new_objects(true);
             struct object *object = objects_find(objects, &mapped.place);
             const struct object_inline *inlines;
             check_name(object, &mapped, "library_work");
             uint64_t address = address_of(object, &mapped, "library_work");
             assert_int_equal(object_inlines(object, address, &inlines) > 0, i == 1 || !apart);
-            objects_free(objects);
             dlclose(mapped.handle);
         }
     }
@@ -700,7 +697,7 @@ TEST_WITH(inlined_functions_and_lines, make_directory, remove_directory)
 {
     struct mapped mapped;
     map_library(LIBRARY_OLD, &mapped);
-    struct objects *objects = new_objects(true);
+    OWN(objects_free) struct objects *objects = new_objects(true);
     struct object *object = objects_find(objects, &mapped.place);
     struct object_symbol symbol;
     uint64_t address = address_of(object, &mapped, "library_work");
@@ -725,7 +722,6 @@ TEST_WITH(inlined_functions_and_lines, make_directory, remove_directory)
     assert_true(found);
     const struct object_inline *inlines;
     assert_int_equal(object_inlines(object, 1, &inlines), 0);
-    objects_free(objects);
     dlclose(mapped.handle);
 }
 
@@ -796,7 +792,7 @@ TEST_WITH(names_are_demangled_as_perf_does, make_directory, remove_directory)
         {"_Zebra", "_Zebra"},
         {"", ""},
     };
-    struct objects *objects = new_objects(true);
+    OWN(objects_free) struct objects *objects = new_objects(true);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         assert_string_equal(objects_demangle(objects, names[i][0]), names[i][1]);
     }
@@ -814,7 +810,6 @@ TEST_WITH(names_are_demangled_as_perf_does, make_directory, remove_directory)
     }
     strcat(name, "EvT_");
     assert_true(strlen(objects_demangle(objects, name)) < 4096);
-    objects_free(objects);
 }
 
 /* What others can put in a file's place. */
@@ -826,7 +821,7 @@ TEST_WITH(hostile_files_are_refused_at_once, make_directory, remove_directory)
                          "&& head -c 3000 '%s' >cut",
                          directory, LIBRARY_OLD, LIBRARY_OLD),
                      0);
-    struct objects *objects = new_objects(true);
+    OWN(objects_free) struct objects *objects = new_objects(true);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct object_place place = {.path = in_directory(names[i])};
         struct object *object = objects_find(objects, &place);
@@ -844,7 +839,6 @@ TEST_WITH(hostile_files_are_refused_at_once, make_directory, remove_directory)
             assert_string_not_equal(object_why(object), "");
         }
     }
-    objects_free(objects);
 }
 
 /* ---- Call-frame information that is not a compiler's ---- */
@@ -1097,7 +1091,7 @@ TEST_WITH(a_file_of_others_may_shrink, make_directory, remove_directory)
     map_library(LIBRARY_OLD, &mapped);
     copy(LIBRARY_OLD, path);
     assert_int_equal(chmod(path, 0666), 0);
-    struct objects *objects = new_objects(true);
+    OWN(objects_free) struct objects *objects = new_objects(true);
     struct object_place place = {.path = path};
     struct object *object = objects_find(objects, &place);
     uint64_t address = address_of(object, &mapped, "library_work");
@@ -1105,14 +1099,13 @@ TEST_WITH(a_file_of_others_may_shrink, make_directory, remove_directory)
     (void)object_symbol(object, address, &symbol);
     (void)object_inlines(object, address, &inlines);
     (void)object_row(object, address);
-    objects_free(objects);
     dlclose(mapped.handle);
 }
 
 TEST_WITH(few_files_are_open_at_a_time, make_directory, remove_directory)
 {
     enum { FILES = OBJECTS_OPEN_MAX + 40 };
-    struct objects *objects = new_objects(true);
+    OWN(objects_free) struct objects *objects = new_objects(true);
     struct mapped mapped;
     map_library(LIBRARY_OLD, &mapped);
     static struct object *all[FILES];
@@ -1141,13 +1134,12 @@ TEST_WITH(few_files_are_open_at_a_time, make_directory, remove_directory)
     }
     closedir(open_files);
     assert_true(count < OBJECTS_OPEN_MAX + 40);
-    objects_free(objects);
     dlclose(mapped.handle);
 }
 
 TEST_WITH(endless_files_share_one_object, make_directory, remove_directory)
 {
-    struct objects *objects = new_objects(true);
+    OWN(objects_free) struct objects *objects = new_objects(true);
     struct object *last = NULL;
     for (uint64_t i = 0; i < OBJECTS_MAX + 10; i++) {
         struct object_place place = {.path = "/no/such.so", .inode = i + 1};
@@ -1156,7 +1148,6 @@ TEST_WITH(endless_files_share_one_object, make_directory, remove_directory)
     assert_int_equal(object_state(last), OBJECT_TOO_MANY);
     assert_false(object_open(last));
     objects_tell(objects);
-    objects_free(objects);
 }
 
 /* J9: with DEBUGINFOD_URLS set, libdw would ask there for the debug file of a stripped one. */
@@ -1198,7 +1189,7 @@ static const struct kernel_place nowhere;
 
 TEST_WITH(the_running_kernel_is_named, make_directory, remove_directory)
 {
-    struct objects *objects = new_objects(true);
+    OWN(objects_free) struct objects *objects = new_objects(true);
     struct object *kernel = objects_kernel(objects, &nowhere);
     FILE *file = fopen("/proc/kallsyms", "re");
     char line[512];
@@ -1223,7 +1214,6 @@ TEST_WITH(the_running_kernel_is_named, make_directory, remove_directory)
         assert_false(object_symbol(kernel, 0xffffffff81000000, &symbol));
         assert_non_null(strstr(object_why(kernel), "kptr_restrict"));
     }
-    objects_free(objects);
 }
 
 static const char kallsyms[] = "ffffffff81000000 T _stext\n"
@@ -1409,7 +1399,7 @@ TEST_WITH(the_running_kernel_may_be_read_from_a_copy, make_directory, remove_dir
                 texts[i], texts[i] + 4);
         fclose(file);
         put_into_cache(in_directory("kallsyms"), &id, "kallsyms");
-        struct objects *objects = new_objects(true);
+        OWN(objects_free) struct objects *objects = new_objects(true);
         struct object *kernel = kernel_from_cache(objects, &id, "_text", texts[i]);
         struct object_symbol symbol;
         assert_true(object_symbol(kernel, texts[i] + 4, &symbol));
@@ -1421,13 +1411,12 @@ TEST_WITH(the_running_kernel_may_be_read_from_a_copy, make_directory, remove_dir
         of_copy = object_symbol(kernel, texts[i] + 4, &symbol) &&
                   strcmp(symbol.name, "only_in_copy") == 0;
         assert_int_equal(of_copy, i == 0);
-        objects_free(objects);
     }
 }
 
 TEST_WITH(stacks_end_in_start_routines, make_directory, remove_directory)
 {
-    struct objects *objects = new_objects(true);
+    OWN(objects_free) struct objects *objects = new_objects(true);
     struct mapped mapped;
     map_library(LIBRARY_OLD, &mapped);
     struct object *object = objects_find(objects, &mapped.place);
@@ -1446,7 +1435,6 @@ TEST_WITH(stacks_end_in_start_routines, make_directory, remove_directory)
     assert_true(object_is_root(libc, clone_at - base + 1));
     assert_false(object_is_root(libc, other_at - base + 1));
     dlclose(handle);
-    objects_free(objects);
     dlclose(mapped.handle);
 }
 
@@ -1490,7 +1478,7 @@ TEST_WITH(rows_of_a_range_are_those_of_its_addresses, make_directory, remove_dir
     assert_int_not_equal(dladdr((void *)(uintptr_t)gnu_get_libc_version, &info), 0);
     assert_non_null(realpath(info.dli_fname, path));
     map_library(path, &mapped);
-    struct objects *objects = new_objects(true);
+    OWN(objects_free) struct objects *objects = new_objects(true);
     struct rows_of_range range = {.object = objects_find(objects, &mapped.place)};
     uint64_t from = address_of(range.object, &mapped, "gnu_get_libc_version");
     uint64_t to = from + 0x4000;
@@ -1498,7 +1486,6 @@ TEST_WITH(rows_of_a_range_are_those_of_its_addresses, make_directory, remove_dir
     assert_int_equal(object_rows(range.object, from, to, hold_against_addresses, &range), 0);
     (void)hold_against_addresses(&range, to, &range.last);
     assert_true(range.changes > 100 && range.bare > 10);
-    objects_free(objects);
     dlclose(mapped.handle);
 }
 

@@ -12,6 +12,8 @@
 
 #include <zstd.h>
 
+OWNED(struct perf_data *, perf_data_close)
+
 #define EVERYTHING                                                                                 \
     (PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_READ |   \
      PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |               \
@@ -122,7 +124,7 @@ TEST(every_field_is_found_and_kept)
     struct perf_record record;
     struct perf_sample sample;
     uint8_t out[PERF_RECORD_SIZE_MAX];
-    struct perf_data *data = open_written(&file, state, "all");
+    OWN(perf_data_close) struct perf_data *data = open_written(&file, state, "all");
     assert_int_equal(perf_data_next(data, &record), 1);
     assert_int_equal(perf_sample_decode(data, &record, &sample), 0);
     check_full_sample(&sample);
@@ -141,7 +143,6 @@ TEST(every_field_is_found_and_kept)
     assert_int_equal(sample.pid, 7);
     assert_null(sample.chain);
     assert_int_equal(perf_data_next(data, &record), 0);
-    perf_data_close(data);
 }
 
 /* A sample with a chain of so many addresses, and bytes behind its copy of a stack. */
@@ -280,10 +281,9 @@ TEST(a_copy_that_boasts_is_malformed)
         struct perf_sample sample;
         words[at + 1] = valid;
         perf_file_record(&file, PERF_RECORD_SAMPLE, 2, words, sizeof words);
-        struct perf_data *data = open_written(&file, state, "copy");
+        OWN(perf_data_close) struct perf_data *data = open_written(&file, state, "copy");
         assert_int_equal(perf_data_next(data, &record), 1);
         assert_int_equal(perf_sample_decode(data, &record, &sample), valid == 16 ? 0 : -EINVAL);
-        perf_data_close(data);
     }
 }
 
@@ -299,11 +299,10 @@ TEST(raw_data_that_ends_anywhere_is_malformed)
                                                  .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID |
                                                                 PERF_SAMPLE_RAW};
         perf_file_record(&file, PERF_RECORD_SAMPLE, 2, words, sizeof words);
-        struct perf_data *data = open_written(&file, state, "raw");
+        OWN(perf_data_close) struct perf_data *data = open_written(&file, state, "raw");
         assert_int_equal(perf_data_next(data, &record), 1);
         int wanted = size == 4 || size == 12 ? 0 : -EINVAL;
         assert_int_equal(perf_sample_decode(data, &record, &sample), wanted);
-        perf_data_close(data);
     }
 }
 
@@ -325,12 +324,11 @@ TEST(counts_of_losses_are_stepped_over)
             .read_format = PERF_FORMAT_ID | 1u << 4 | (group ? PERF_FORMAT_GROUP : 0)};
         perf_file_record(&file, PERF_RECORD_SAMPLE, 2, group ? group_words : sample_words,
                          group ? sizeof group_words : sizeof sample_words);
-        struct perf_data *data = open_written(&file, state, "lost");
+        OWN(perf_data_close) struct perf_data *data = open_written(&file, state, "lost");
         assert_int_equal(perf_data_next(data, &record), 1);
         assert_int_equal(perf_sample_decode(data, &record, &sample), 0);
         assert_int_equal(sample.chain_count, 2);
         assert_true(sample.chain[1] == 0x99);
-        perf_data_close(data);
     }
 }
 
@@ -551,7 +549,7 @@ TEST(a_sample_too_long_is_not_encoded)
     uint8_t out[PERF_RECORD_SIZE_MAX];
     uint64_t *chain = calloc(9000, sizeof *chain);
     perf_file_record(&file, PERF_RECORD_SAMPLE, 2, full_sample, sizeof full_sample);
-    struct perf_data *data = open_written(&file, state, "long");
+    OWN(perf_data_close) struct perf_data *data = open_written(&file, state, "long");
     assert_int_equal(perf_data_next(data, &record), 1);
     assert_int_equal(perf_sample_decode(data, &record, &sample), 0);
     sample.chain = chain;
@@ -562,7 +560,6 @@ TEST(a_sample_too_long_is_not_encoded)
     assert_int_equal(perf_sample_encode(&sample, true, out), PERF_RECORD_SIZE_MAX);
     sample.chain_count++;
     assert_int_equal(perf_sample_encode(&sample, true, out), 0);
-    perf_data_close(data);
     free(chain);
 }
 
@@ -577,7 +574,7 @@ TEST(records_tell_their_time)
     perf_file_record(&file, PERF_RECORD_COMM, 0, made_up, sizeof made_up);
     perf_file_record(&file, PERF_RECORD_COMM, 0, comm, 16); /* too short to have any of it */
     struct perf_record record;
-    struct perf_data *data = open_written(&file, state, "times");
+    OWN(perf_data_close) struct perf_data *data = open_written(&file, state, "times");
     assert_int_equal(perf_data_next(data, &record), 1);
     assert_int_equal(record.id.time, 777);
     assert_int_equal(record.id.tid, 43);
@@ -595,7 +592,6 @@ TEST(records_tell_their_time)
     assert_int_equal(perf_put_sample_id(data, 42, 43, 777, out), 48);
     uint64_t expected[] = {0x2b0000002a, 777, 100, 100, 0, 100};
     assert_memory_equal(out, expected, sizeof expected);
-    perf_data_close(data);
 }
 
 TEST(large_records_are_read)
@@ -608,7 +604,7 @@ TEST(large_records_are_read)
     }
     perf_file_record(&file, PERF_RECORD_COMM, 0, comm, sizeof comm);
     struct perf_record record;
-    struct perf_data *data = open_written(&file, state, "big");
+    OWN(perf_data_close) struct perf_data *data = open_written(&file, state, "big");
     int count = 0;
     while (perf_data_next(data, &record) == 1) {
         assert_int_equal(record.type, count < 10 ? PERF_RECORD_SAMPLE : PERF_RECORD_COMM);
@@ -616,7 +612,6 @@ TEST(large_records_are_read)
     }
     assert_int_equal(count, 11);
     assert_int_equal(perf_data_next(data, &record), 0);
-    perf_data_close(data);
     free(big);
 }
 
@@ -815,7 +810,7 @@ TEST(a_mapping_tells_its_build_id)
     mmap.of.inode.inode = 77;
     perf_file_record(&file, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, &mmap, sizeof mmap);
     struct perf_record record;
-    struct perf_data *data = open_written(&file, state, "mapped");
+    OWN(perf_data_close) struct perf_data *data = open_written(&file, state, "mapped");
     for (int i = 0; i < 5; i++) {
         assert_int_equal(perf_data_next(data, &record), 1);
         assert_non_null(record.mapping);
@@ -830,7 +825,6 @@ TEST(a_mapping_tells_its_build_id)
         assert_int_equal(mapping.major, i == 4 ? 8 : 0);
         assert_int_equal(mapping.minor, i == 4 ? 2 : 0);
     }
-    perf_data_close(data);
 }
 
 /* Another session's event asked for build-ids, and the kernel left its flag on our record. */
@@ -854,7 +848,7 @@ TEST(a_build_id_that_nobody_asked_for_is_an_inode)
                          sizeof mmap);
     }
     struct perf_record record;
-    struct perf_data *data = open_written(&file, state, "claimed");
+    OWN(perf_data_close) struct perf_data *data = open_written(&file, state, "claimed");
     for (int i = 0; i < 5; i++) {
         bool is_id = i == 4;
         assert_int_equal(perf_data_next(data, &record), 1);
@@ -869,7 +863,6 @@ TEST(a_build_id_that_nobody_asked_for_is_an_inode)
                          is_id ? PERF_RECORD_MISC_MMAP_BUILD_ID : 0);
         assert_string_equal((const char *)record.bytes + 72, "/lib/x.so");
     }
-    perf_data_close(data);
 }
 
 /* What a pipe and what a file of the same records give, must be equal. */
@@ -1057,12 +1050,11 @@ TEST(events_have_names)
     memcpy(desc[0] + 16 + sizeof file.attrs[0], "cycles", 7);
     perf_file_feature(&file, PERF_FEATURE_EVENT_DESC, desc, sizeof desc[0]);
     struct perf_record record;
-    struct perf_data *data = open_written(&file, state, "named");
+    OWN(perf_data_close) struct perf_data *data = open_written(&file, state, "named");
     assert_string_equal(perf_data_event_name(data, 0), "cycles");
     assert_null(perf_data_event_name(data, 1));
     assert_int_equal(perf_data_next(data, &record), 1);
     assert_string_equal(perf_data_event_name(data, 1), "sched:switch");
-    perf_data_close(data);
 }
 
 /* A sparse file of 32 GiB, all of it ids of one event; and two events that share 16 GiB. */
@@ -1127,10 +1119,9 @@ TEST(the_list_of_build_ids_is_read)
         perf_file_record(&file, PERF_RECORD_SAMPLE, 1, small, sizeof small);
         perf_file_feature(&file, PERF_FEATURE_BUILD_ID, list, cut ? 100 : sizeof list);
         uint32_t count = 0;
-        struct perf_data *data = open_written(&file, state, "listed");
+        OWN(perf_data_close) struct perf_data *data = open_written(&file, state, "listed");
         assert_int_equal(perf_data_build_ids(data, take_listed, &count), cut ? 0 : -ECANCELED);
         assert_int_equal(count, cut ? 1 : 3);
-        perf_data_close(data);
     }
 }
 

@@ -11,6 +11,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+OWNED(struct code_index *, code_index_close)
+
 static char said[8192];
 
 static void note(void *context, uint64_t offset, const char *what)
@@ -118,12 +120,11 @@ TEST(header_and_end_are_mended)
         dump_patch32(&dump, offsetof(struct jitdump_header, flags), 3);
         dump_group(&dump, T, 0x1000, 32, 2, "a");
         dump_close(&dump, closes[i]);
-        struct code_index *index = repair(dump.bytes, dump.size, &result);
+        OWN(code_index_close) struct code_index *index = repair(dump.bytes, dump.size, &result);
         assert_int_equal(code_index_header(index)->flags, JITDUMP_FLAGS_ARCH_TIMESTAMP);
         assert_int_equal(code_index_is_closed(index), closes[i] > T);
         assert_int_equal(strstr(said, "left out a CLOSE") == NULL, closes[i] > T);
         expect_names(index, "a ");
-        code_index_close(index);
     }
 }
 
@@ -149,11 +150,10 @@ TEST(torn_at_every_offset)
             whole++;
         }
         struct repair_result result;
-        struct code_index *index = repair(dump.bytes, size, &result);
+        OWN(code_index_close) struct code_index *index = repair(dump.bytes, size, &result);
         assert_int_equal(code_index_blob_count(index), whole);
         assert_int_equal(result.loads, whole);
         assert_true((size == ends[whole]) == (said[0] == 0));
-        code_index_close(index);
     }
 }
 
@@ -168,6 +168,7 @@ TEST(hole_at_every_offset)
             dump_bytes(&broken, dump.bytes, at);
             dump_bytes(&broken, dump.bytes + at + length, dump.size - at - length);
             struct repair_result result;
+            OWN(code_index_close)
             struct code_index *index = repair(broken.bytes, broken.size, &result);
             char found[64];
             names(index, found, sizeof(found));
@@ -176,7 +177,6 @@ TEST(hole_at_every_offset)
                 fail_msg("a hole of %zu bytes at %zu leaves %s", length, at, found);
             }
             assert_string_equal(method_of(index, 0, 1)->name, "b.B.inlined()");
-            code_index_close(index);
         }
     }
 }
@@ -195,13 +195,12 @@ TEST(carries_definitions_over)
         }
         dump_group(&dump, T, 0x2000, 32, 3, "b");
         struct repair_result result;
-        struct code_index *index = repair(dump.bytes, dump.size, &result);
+        OWN(code_index_close) struct code_index *index = repair(dump.bytes, dump.size, &result);
         expect_names(index, "b ");
         assert_int_equal(result.carried, 2); /* method 2 and file 2 */
         assert_string_equal(method_of(index, 0, 0)->name, "b");
         assert_string_equal(method_of(index, 0, 1)->name, "a");
         assert_string_equal(method_of(index, 0, 1)->file, "a/A.java");
-        code_index_close(index);
     }
 }
 
@@ -211,10 +210,9 @@ TEST(definition_that_is_gone)
     OWN_DUMP_BUILDER dump = dump_start();
     dump_group(&dump, T, 0x2000, 32, 3, "b");
     struct repair_result result;
-    struct code_index *index = repair(dump.bytes, dump.size, &result);
+    OWN(code_index_close) struct code_index *index = repair(dump.bytes, dump.size, &result);
     assert_string_equal(method_of(index, 0, 0)->name, "b");
     assert_string_equal(method_of(index, 0, 1)->name, "?");
-    code_index_close(index);
 }
 
 /* Two processes wrote into one file, record by record. */
@@ -234,12 +232,11 @@ TEST(two_dumps_interwoven)
                other.size - sizeof(struct jitdump_header));
     dump_group(&dump, T, 0x3000, 32, 4, "c");
     struct repair_result result;
-    struct code_index *index = repair(dump.bytes, dump.size, &result);
+    OWN(code_index_close) struct code_index *index = repair(dump.bytes, dump.size, &result);
     expect_names(index, "a b c ");
     assert_string_equal(method_of(index, 1, 1)->name, "a");
     assert_non_null(strstr(said, "header of another dump"));
     assert_non_null(strstr(said, "process 777"));
-    code_index_close(index);
 }
 
 /* A writer with a lock for each record: DEBUG_INFOs before one another's LOADs. */
@@ -255,7 +252,7 @@ TEST(mixed_groups)
     dump_load(&dump, T, 0x2000, 8, 1, "b");
     dump_load(&dump, T, 0x1000, 8, 2, "a");
     struct repair_result result;
-    struct code_index *index = repair(dump.bytes, dump.size, &result);
+    OWN(code_index_close) struct code_index *index = repair(dump.bytes, dump.size, &result);
     expect_names(index, "b a ");
     struct code_details details = {0};
     assert_int_equal(code_index_fetch(index, 0, &details), 0);
@@ -263,7 +260,6 @@ TEST(mixed_groups)
     assert_int_equal(code_index_fetch(index, 1, &details), 0);
     assert_string_equal(details.entries[0].file, "a.java");
     code_details_free(&details);
-    code_index_close(index);
 }
 
 /* Only what is wrong goes: a trailer, a DEBUG_INFO, an index. */
@@ -290,7 +286,7 @@ TEST(leaves_out_the_least)
     dump_load(&dump, T, 0x3000, 8, 2, "c");
     dump_move(&dump, T, 0x3000, 0x4000, 8, 2);
     struct repair_result result;
-    struct code_index *index = repair(dump.bytes, dump.size, &result);
+    OWN(code_index_close) struct code_index *index = repair(dump.bytes, dump.size, &result);
     expect_names(index, "a b c ");
     struct code_details details = {0};
     assert_int_equal(code_index_fetch(index, 0, &details), 0);
@@ -302,7 +298,6 @@ TEST(leaves_out_the_least)
     assert_int_equal(code_index_at(index, 0x4000, UINT64_MAX, NULL)->blob, 2);
     assert_int_equal(result.moves, 1);
     code_details_free(&details);
-    code_index_close(index);
 }
 
 TEST(records_behind_close_and_unknown_ones)
@@ -315,10 +310,9 @@ TEST(records_behind_close_and_unknown_ones)
     dump_end(&dump);
     dump_group(&dump, T, 0x2000, 32, 3, "b");
     struct repair_result result;
-    struct code_index *index = repair(dump.bytes, dump.size, &result);
+    OWN(code_index_close) struct code_index *index = repair(dump.bytes, dump.size, &result);
     expect_names(index, "a b ");
     assert_non_null(strstr(said, "unknown kind 4711"));
-    code_index_close(index);
 }
 
 /* Behind broken bytes, samply's records are recognized like any other. */
@@ -339,11 +333,10 @@ TEST(samply_behind_broken_bytes)
         }
     }
     struct repair_result result;
-    struct code_index *index = repair(dump.bytes, dump.size, &result);
+    OWN(code_index_close) struct code_index *index = repair(dump.bytes, dump.size, &result);
     expect_names(index, "a b c ");
     assert_int_equal(result.dropped_bytes, 40);
     assert_null(strstr(said, "TIER"));
-    code_index_close(index);
 }
 
 /* A record that claims more than it holds must not hide those that it swallows. */
@@ -355,10 +348,9 @@ TEST(size_that_swallows_others)
     memcpy(&size, dump.bytes + ends[1] + 4, sizeof(size));
     dump_patch32(&dump, ends[1] + 4, (uint32_t)(ends[3] - ends[1])); /* DEBUG_INFO of "b" */
     struct repair_result result;
-    struct code_index *index = repair(dump.bytes, dump.size, &result);
+    OWN(code_index_close) struct code_index *index = repair(dump.bytes, dump.size, &result);
     expect_names(index, "a b c d ");
     assert_string_equal(method_of(index, 1, 1)->name, "a");
-    code_index_close(index);
 }
 
 /* Random damage: the result is always sound, and undamaged groups far from it survive. */
@@ -381,10 +373,9 @@ TEST(random_damage)
             }
         }
         struct repair_result result;
-        struct code_index *index = repair(dump.bytes, dump.size, &result);
+        OWN(code_index_close) struct code_index *index = repair(dump.bytes, dump.size, &result);
         /* A fault on the edge of two groups costs both. */
         assert_true(code_index_blob_count(index) + (size_t)2 * faults >= 10);
-        code_index_close(index);
     }
 }
 

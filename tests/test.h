@@ -37,6 +37,15 @@ static size_t test_count;
 
 #define TEST(name) TEST_WITH(name, NULL, NULL)
 
+/* Below the includes OWNED(struct thing *, thing_free), and then in a test, where it ends by
+ * itself: OWN(thing_free) struct thing *thing = …; */
+#define OWNED(type, end)                                                                           \
+    static inline void end##_of(type *owned)                                                       \
+    {                                                                                              \
+        end(*owned);                                                                               \
+    }
+#define OWN(end) __attribute__((cleanup(end##_of)))
+
 /* All of them: what main returns. */
 static inline int tests_run(CMFixtureFunction before, CMFixtureFunction after)
 {
