@@ -581,6 +581,29 @@ TEST_WITH(strict_wants_all_outputs, scratch_create, scratch_remove)
     (void)unlink(map);
 }
 
+static int own_stderr;
+
+/* What is said from here on goes into a file, up to heard. */
+static void hear(void **state)
+{
+    own_stderr = dup(STDERR_FILENO);
+    int file = open(scratch_path(state, "said"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert_true(own_stderr >= 0 && file >= 0);
+    message_set_level(MESSAGE_WARNING);
+    dup2(file, STDERR_FILENO);
+    close(file);
+}
+
+/* The file, to be freed. */
+static char *heard(void **state)
+{
+    dup2(own_stderr, STDERR_FILENO);
+    close(own_stderr);
+    char *text = (char *)scratch_read(scratch_path(state, "said"), NULL);
+    assert_non_null(text);
+    return text;
+}
+
 /* Code that could not be written, though the session lives, is told of when it ends. */
 TEST_WITH(what_was_dropped_is_told, scratch_create, scratch_remove)
 {
@@ -588,18 +611,9 @@ TEST_WITH(what_was_dropped_is_told, scratch_create, scratch_remove)
     start(state, ",code=off", false);
     dump_path(path);
     callbacks.DynamicCodeGenerated(&jvmti, "giant", code, INT32_MAX);
-    const char *said = scratch_path(state, "said");
-    int kept = dup(STDERR_FILENO);
-    int file = open(said, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    assert_true(kept >= 0 && file >= 0);
-    message_set_level(MESSAGE_WARNING);
-    dup2(file, STDERR_FILENO);
+    hear(state);
     command_stop("");
-    dup2(kept, STDERR_FILENO);
-    close(kept);
-    close(file);
-    char *text = (char *)scratch_read(said, NULL);
-    assert_non_null(text);
+    char *text = heard(state);
     assert_non_null(strstr(text, " times a piece of code could not be written to "));
     free(text);
     assert_ended(path);
@@ -710,15 +724,22 @@ static bool runs(void)
 
 TEST_WITH(lives_while_its_lease_is_held, scratch_create, scratch_remove)
 {
-    char more[160];
-    const char *path = scratch_path(state, "lease");
+    char path[160];
+    char more[sizeof(path) + sizeof(",lease=")];
+    snprintf(path, sizeof(path), "%s", scratch_path(state, "lease"));
     snprintf(more, sizeof(more), ",lease=%s", path);
     struct options options = options_for(state, more);
     int first = hold(path);
     int second = hold(path);
     assert_int_equal(command_start(&vm, &options, true), 0);
-    /* Not for one who brings his own, and who cannot end it either. */
+    /* Not for one who brings his own, and who cannot end it either. He says so himself. */
+    options.verbose = MESSAGE_WARNING;
+    hear(state);
     assert_int_equal(command_start(&vm, &options, true), JNI_EEXIST);
+    char *text = heard(state);
+    assert_string_equal(text, "");
+    free(text);
+    options.verbose = -1;
     command_stop("/tmp/another/lease");
     assert_true(runs());
     close(first);
@@ -730,6 +751,18 @@ TEST_WITH(lives_while_its_lease_is_held, scratch_create, scratch_remove)
         assert_true(now() - from < 10);
         sleep_ms(20);
     }
+    /* In a JVM that is still starting he asks again, without a word. */
+    options.verbose = MESSAGE_WARNING;
+    phase = JVMTI_PHASE_START;
+    first = hold(path);
+    hear(state);
+    assert_int_equal(command_start(&vm, &options, true), JNI_EDETACHED);
+    text = heard(state);
+    assert_string_equal(text, "");
+    free(text);
+    close(first);
+    phase = JVMTI_PHASE_LIVE;
+    options.verbose = -1;
     /* And nothing is started for nobody. */
     assert_int_equal(command_start(&vm, &options, true), -1);
     assert_false(runs());

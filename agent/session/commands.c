@@ -302,9 +302,9 @@ static void stop_at_death(void)
 }
 
 /*
- * The JVMTI environment, made when it is needed first. 0, or a negative errno after a message:
- * -EAGAIN in a JVM that starts, whose attach listener answers before JNI_CreateJavaVM has ended.
- * Between Agent_OnLoad and the live phase HotSpot gives no environment to anybody
+ * The JVMTI environment, made when it is needed first. 0, or a negative errno after a message;
+ * without one -EAGAIN in a JVM that starts, whose attach listener answers before JNI_CreateJavaVM
+ * has ended. Between Agent_OnLoad and the live phase HotSpot gives no environment to anybody
  * (JvmtiExport::get_jvmti_interface), and no capabilities to one from Agent_OnLoad, as there is
  * where the agent could not begin at the JVM's start.
  */
@@ -317,7 +317,6 @@ static int prepare_environment(JavaVM *vm)
     if (error == JNI_EDETACHED ||
         (jvm.jvmti && (*jvmti)->GetPhase(jvmti, &phase) == JVMTI_ERROR_NONE &&
          (phase == JVMTI_PHASE_PRIMORDIAL || phase == JVMTI_PHASE_START))) {
-        message(MESSAGE_ERROR, "failed to attach: the JVM has not finished starting; try again");
         return -EAGAIN;
     }
     if (error != JNI_OK) {
@@ -430,6 +429,9 @@ jint command_start(JavaVM *vm, const struct options *options, bool attached)
         message(MESSAGE_ERROR, "failed to start: another command is still at work");
         return JNI_ERR;
     }
+    /* Who asks for a session of its own knows by our answer what to do, and says what is to be
+     * said. */
+    const bool is_told = options->lease[0];
     jint result = JNI_OK;
     struct session *running = session_current();
     if (running && atomic_load(&running->failed)) {
@@ -437,12 +439,17 @@ jint command_start(JavaVM *vm, const struct options *options, bool attached)
         running = NULL;
     }
     if (running) {
-        message(MESSAGE_WARNING, "already running, nothing changed; to start again, stop it first");
-        result = options->lease[0] ? JNI_EEXIST : JNI_OK;
+        message(is_told ? MESSAGE_DEBUG : MESSAGE_WARNING,
+                "already running, nothing changed; to start again, stop it first");
+        result = is_told ? JNI_EEXIST : JNI_OK;
     } else {
         probes_at_work(true);
         int error = start(vm, options, attached);
         probes_at_work(false);
+        if (error == -EAGAIN) {
+            message(is_told ? MESSAGE_DEBUG : MESSAGE_ERROR,
+                    "failed to attach: the JVM has not finished starting; try again");
+        }
         result = error == -EAGAIN ? JNI_EDETACHED : error ? JNI_ERR : JNI_OK;
     }
     session_release_control();

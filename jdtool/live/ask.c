@@ -405,6 +405,9 @@ int ask_to_load(const struct target *target, const char *agent, const char *opti
         error_message("failed to ask process %d: %s", pid, strerror(-err));
     } else if (result == JNI_EEXIST) {
         err = -EEXIST;
+    } else if (result == JNI_EDETACHED) {
+        error_message("process %d has not finished starting: try again later", pid);
+        err = -ECONNREFUSED;
     } else if (result) {
         tell_refusal(target, options, answer, &errors);
         err = -ECONNREFUSED;

@@ -5,25 +5,31 @@
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <term.h>
 #include <unistd.h>
 
 static FILE *keyboard; /* standard input is the recording's later */
 
-const char *terminal_open(void)
+const char *terminal_check(void)
 {
-    int fd = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
-                                                           : -1;
-    keyboard = fd >= 0 ? fdopen(fd, "r") : NULL;
-    if (!keyboard) {
+    int known = 0;
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
         return "it needs a terminal";
     }
-    (void)setlocale(LC_CTYPE, "");
-    if (!newterm(NULL, stdout, keyboard)) {
+    if (setupterm(NULL, STDOUT_FILENO, &known) != OK) {
         return "the terminal's kind is not known (TERM)";
     }
-    if (!tigetstr("cup")) { /* curses would show an empty screen */
-        terminal_close();
-        return "the terminal cannot place its cursor (TERM=dumb?)";
+    /* Without it curses shows an empty screen. */
+    return tigetstr("cup") ? NULL : "the terminal cannot place its cursor (TERM=dumb?)";
+}
+
+bool terminal_open(void)
+{
+    int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+    keyboard = fd >= 0 ? fdopen(fd, "r") : NULL;
+    (void)setlocale(LC_CTYPE, "");
+    if (!keyboard || !newterm(NULL, stdout, keyboard)) {
+        return false;
     }
     raw();
     noecho();
@@ -39,7 +45,7 @@ const char *terminal_open(void)
         init_pair(TERMINAL_WARM, COLOR_GREEN, -1);
     }
     refresh();
-    return NULL;
+    return true;
 }
 
 int terminal_keyboard(void)

@@ -5,11 +5,16 @@
 #ifndef JD_TOOL_TOP_TERMINAL_H
 #define JD_TOOL_TOP_TERMINAL_H
 
+#include <stdbool.h>
+
 /* Pairs of colors. */
 enum { TERMINAL_HOT = 1, TERMINAL_WARM };
 
-/* Sets up that of standard input and output. NULL, or why there is none to draw on, in words. */
-const char *terminal_open(void);
+/* Whether there is one to draw on, standard input and output. NULL, or why not, in words. */
+const char *terminal_check(void);
+
+/* Sets it up, after that. False: it cannot be. */
+bool terminal_open(void);
 
 /* The descriptor that keys come from; standard input may be another file by then. */
 int terminal_keyboard(void);

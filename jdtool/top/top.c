@@ -164,12 +164,11 @@ static void tell_words(struct top *top)
 static int start_reader(struct recorder *recorder, int in)
 {
     struct top *top = recorder->reader;
-    const char *why = terminal_open();
-    if (why) {
-        error_message("top: %s; jdperf record and jdperf report need none", why);
+    top->has_terminal = true; /* or half of it */
+    if (!terminal_open()) {
+        error_message("failed to set up the terminal");
         return STATUS_FAILED;
     }
-    top->has_terminal = true;
     hold_words(top);
     top->reads = (struct reader_options){
         .shared = top->shared,
@@ -302,6 +301,11 @@ static int run(struct top *top)
 int top(const struct top_options *options)
 {
     struct top top = {.options = options, .reader = NO_CHILD, .said = -1, .own_stderr = -1};
+    const char *why = terminal_check(); /* before anything is done to a JVM */
+    if (why) {
+        error_message("top: %s; jdperf record and jdperf report need none", why);
+        return STATUS_FAILED;
+    }
     top.shared = confined_shared(sizeof *top.shared);
     top.recorder = top.shared ? recorder_new(&options->record) : NULL;
     if (!top.shared) {

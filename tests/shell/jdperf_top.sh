@@ -171,9 +171,11 @@ is_over 0 "a top of several"
 note "not in a terminal"
 run 1 "$JDPERF" top "$jvm"
 says 'it needs a terminal'
+run 1 "$JDPERF" top 999999999 # which it says before it looks for the JVM
+says 'it needs a terminal'
 # Where curses cannot place its cursor it would show an empty screen.
 TERM=dumb run 1 timeout 60 script -qec "$JDPERF top $jvm" /dev/null </dev/null
 says 'cannot place its cursor'
 nothing_is_left || fail "something is left"
-run 1 "$JDPERF" top --match 'no such JVM'
+TERM=xterm run 1 timeout 60 script -qec "$JDPERF top --match 'no such JVM'" /dev/null </dev/null
 says "no JVM's name contains"
