@@ -4,9 +4,16 @@
 #ifndef JD_WRITER_STAMP_H
 #define JD_WRITER_STAMP_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
+
+/* What a time namespace adds to CLOCK_MONOTONIC. The kernel's samples are without it. */
+extern _Atomic uint64_t stamp_offset;
+
+/* Finds that out; before the first stamp. */
+void stamp_begin(void);
 
 /* CLOCK_MONOTONIC in ns. */
 static inline uint64_t stamp_monotonic(void)
@@ -24,7 +31,7 @@ static inline struct timespec stamp_in_ms(uint64_t ms)
                              .tv_nsec = (long)(ns % 1000000000)};
 }
 
-/* With `tsc` the processor's own count, which only x86-64 has. */
+/* As the kernel stamps samples; with `tsc` the processor's own count, which only x86-64 has. */
 static inline uint64_t stamp_now(bool tsc)
 {
 #ifdef __x86_64__
@@ -34,7 +41,7 @@ static inline uint64_t stamp_now(bool tsc)
 #else
     (void)tsc;
 #endif
-    return stamp_monotonic();
+    return stamp_monotonic() - atomic_load_explicit(&stamp_offset, memory_order_relaxed);
 }
 
 #endif

@@ -109,6 +109,11 @@ static void check_counters(struct doctor *doctor)
 static void check_clock(struct doctor *doctor)
 {
     char answer[512];
+    if (kernel_shifts_clock()) {
+        doctor_bad(doctor, "run jdperf outside of it (as root: nsenter -t 1 -T jdperf …)",
+                   "this time namespace has another clock than the kernel's samples");
+        return;
+    }
     if (!has_perf()) {
         return;
     }

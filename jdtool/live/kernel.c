@@ -40,3 +40,13 @@ bool kernel_filters(void)
     const char *at = kernel_read("self/status", text, sizeof text) ? strstr(text, key) : NULL;
     return at && strtol(at + sizeof key - 1, NULL, 10) > 0;
 }
+
+bool kernel_shifts_clock(void)
+{
+    static const char key[] = "monotonic ";
+    char text[256];
+    const char *at =
+        kernel_read("self/timens_offsets", text, sizeof text) ? strstr(text, key) : NULL;
+    size_t length = at ? strcspn(at, "\n") : 0;
+    return at && strcspn(at + sizeof key - 1, "123456789") + sizeof key - 1 < length;
+}

@@ -18,4 +18,8 @@ long kernel_number(const char *name, long otherwise);
 /* Whether a seccomp filter is on for us, as in containers. */
 bool kernel_filters(void);
 
+/* Whether we are in a time namespace (time_namespaces(7)) whose CLOCK_MONOTONIC is not that of the
+ * kernel's samples. */
+bool kernel_shifts_clock(void);
+
 #endif

@@ -4,6 +4,7 @@
 #include "jdtool/base/output_file.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/live/ask.h"
+#include "jdtool/live/kernel.h"
 #include "jdtool/live/verbs.h"
 #include "jdtool/record/recorder.h"
 
@@ -628,6 +629,11 @@ int recorder_begin(struct recorder *recorder)
     recorder->has_terminal = tcgetattr(STDIN_FILENO, &recorder->terminal) == 0;
     if (waiting_start(&recorder->waiting) || (options->sampler == SAMPLER_PERF && perf_check()) ||
         (options->command[0] && command_check(options->command))) {
+        return STATUS_FAILED;
+    }
+    if (kernel_shifts_clock()) {
+        error_message("this time namespace has another clock than the kernel's samples: run jdperf "
+                      "outside of it (as root: nsenter -t 1 -T jdperf …)");
         return STATUS_FAILED;
     }
     int status = check_agent();

@@ -190,6 +190,14 @@ says 'state=absent'
 kill "$jvm"
 wait "$jvm" 2>/dev/null || :
 
+echo "== another clock"
+if unshare --time true 2>/dev/null; then
+    run 0 "$JDPERF" record -o clock -- unshare --time --monotonic 1000000 "$java" "${quick[@]}" -cp classes Market 2
+    says_not 'before the agent was loaded'
+    run 1 unshare --time --monotonic -7 "$JDPERF" record -o q -- "$java" "${quick[@]}" -cp classes Market 2
+    says 'this time namespace has another clock'
+fi
+
 echo "== a /tmp without room"
 start_on size=1M /tmp
 run 0 "$JDPERF" attach "$jvm"

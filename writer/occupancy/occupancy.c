@@ -101,6 +101,7 @@ int occupancy_new(bool tsc, struct occupancy **out)
         return -ENOMEM;
     }
     occupancy->tsc = tsc;
+    stamp_begin();
     occupancy->start = next_stamp(occupancy);
     occupancy->timeline = timeline_new(occupancy->start);
     if (!occupancy->timeline) {
