@@ -3,8 +3,6 @@
 
 #include "jdtool/images/image_elf.h"
 
-#include <string.h>
-
 /* MurmurHash3_x64_128 with seed 0, as its reference implementation has it. */
 TEST(known_values)
 {

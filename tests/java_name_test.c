@@ -4,7 +4,6 @@
 #include "jdtool/resolve/methods.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static const char *split(const char *name)
 {

@@ -8,7 +8,6 @@
 #include "writer/sinks/perf_map_sink.h"
 
 #include <errno.h>
-#include <fcntl.h>
 
 static inline int one_sink_opened(int error, struct occupancy *occupancy, struct sink *sink,
                                   struct occupancy **out)

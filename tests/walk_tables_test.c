@@ -6,7 +6,6 @@
 
 #include <elf.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define LOW UINT64_C(0x7f0000000000)
 

@@ -3,8 +3,6 @@
 
 #include "jdtool/perf/walked.h"
 
-#include <string.h>
-
 struct written {
     struct walked_head head;
     uint32_t words[64];

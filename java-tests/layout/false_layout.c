@@ -10,7 +10,6 @@
 #include "agent/hotspot/hotspot_fields.h"
 #include "agent/methods/inline_record.h"
 #include "agent/methods/proof.h"
-#include "writer/message.h"
 
 #include <dlfcn.h>
 #include <malloc.h>

@@ -11,7 +11,6 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 
 static jvmtiEnv *jvmti;
 static atomic_ulong allocs;

@@ -19,7 +19,6 @@
 #include <jvmti.h>
 #include <jvmticmlr.h>
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -27,7 +26,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 static FILE *out;
 static JavaVM *the_vm;

@@ -8,7 +8,6 @@
 #include "jdtool/profile/tracks.h"
 
 #include <errno.h>
-#include <string.h>
 
 struct speedscope {
     struct json_writer json;

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <unistd.h>
 
 /* Locks of the open file, not of the process (F_SETLK): closing some other descriptor of the same
  * file does not give them up. */

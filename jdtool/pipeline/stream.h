@@ -11,8 +11,6 @@
 
 #include "jdtool/resolve/sample_sink.h"
 
-#include <stdatomic.h>
-
 struct stream_options {
     const char *input;        /* "-": stdin */
     const char *build_id_dir; /* where perf record left copies of files; NULL: its default */

@@ -6,7 +6,6 @@
 
 #include "jdtool/base/text.h"
 #include "jdtool/live/child.h"
-#include "jdtool/record/record.h"
 
 #include <stddef.h>
 

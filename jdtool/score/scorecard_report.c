@@ -7,7 +7,6 @@
 #include "jdtool/score/scorecard_private.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 

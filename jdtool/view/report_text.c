@@ -13,7 +13,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define WIDTH_MIN   60
 #define AT_MAX      32   /* columns of FILE:LINE; a quarter of the row at most */

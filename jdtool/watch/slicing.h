@@ -10,8 +10,6 @@
 #include "jdtool/watch/slice_pipe.h"
 #include "jdtool/watch/watch.h"
 
-#include <stdatomic.h>
-
 struct confined;
 struct rights;
 

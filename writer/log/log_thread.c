@@ -6,7 +6,6 @@
 #include "writer/own_thread.h"
 
 #include <errno.h>
-#include <string.h>
 
 enum {
     QUEUE_BYTES = 4 * 1024 * 1024,

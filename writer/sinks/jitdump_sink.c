@@ -13,7 +13,6 @@
 #include "writer/sinks/samply_records.h"
 #include "writer/sinks/trailer_encoder.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <link.h>
 #include <stddef.h>
