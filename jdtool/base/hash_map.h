@@ -2,10 +2,7 @@
  * The one hash map: from a 64-bit hash to 32-bit numbers, which are places in an array of the
  * caller's. The caller keeps the keys and compares them, so that one map serves all kinds of keys:
  *
- *     struct hash_map_cursor cursor = hash_map_start(&map, hash);
- *     while ((at = hash_map_next(&map, &cursor)) != HASH_MAP_NONE) {
- *         if (things[at].key == key) { found }
- *     }
+ *     HASH_MAP_FIND(at, &map, hash, things[at].key == key);
  *
  * Open addressing, linear probing, at most 3/4 full; removing closes the gap, so there are no
  * tombstones and a map that things come to and go from does not grow. Hashes are mixed here: weak
@@ -107,6 +104,16 @@ static inline uint32_t hash_map_next(const struct hash_map *map, struct hash_map
     }
     return HASH_MAP_NONE;
 }
+
+/* Sets `at` to the value of that hash of which is_it is true, an expression with `at`;
+ * HASH_MAP_NONE: there is none. */
+#define HASH_MAP_FIND(at, map, hash, is_it)                                                        \
+    do {                                                                                           \
+        struct hash_map_cursor cursor_ = hash_map_start((map), (hash));                            \
+        do {                                                                                       \
+            (at) = hash_map_next((map), &cursor_);                                                 \
+        } while ((at) != HASH_MAP_NONE && !(is_it));                                               \
+    } while (0)
 
 /* Adds a value, which is not HASH_MAP_NONE; a hash may have several. 0 or -ENOMEM. */
 int hash_map_add(struct hash_map *map, uint64_t hash, uint32_t value);

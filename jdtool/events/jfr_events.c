@@ -361,14 +361,9 @@ static int read_element(struct chunk *chunk, struct cursor *cursor, int depth, b
 
 static uint32_t find_type(const struct chunk *chunk, uint64_t id)
 {
-    struct hash_map_cursor cursor = hash_map_start(&chunk->type_map, id);
     uint32_t index;
-    while ((index = hash_map_next(&chunk->type_map, &cursor)) != HASH_MAP_NONE) {
-        if (chunk->types[index].id == id) {
-            return index;
-        }
-    }
-    return UINT32_MAX;
+    HASH_MAP_FIND(index, &chunk->type_map, id, chunk->types[index].id == id);
+    return index;
 }
 
 /* An event's body, behind its size and type. */
@@ -390,7 +385,7 @@ static int read_metadata(struct chunk *chunk, size_t at)
     err = err ? err : read_element(chunk, &cursor, 0, false);
     for (uint32_t i = 0; i < chunk->field_count && !err; i++) {
         chunk->fields[i].type = find_type(chunk, chunk->fields[i].type);
-        err = chunk->fields[i].type == UINT32_MAX ? -EBADMSG : 0;
+        err = chunk->fields[i].type == HASH_MAP_NONE ? -EBADMSG : 0;
     }
     return err;
 }
@@ -461,16 +456,11 @@ static void get_plain(struct chunk *chunk, struct cursor *cursor, uint32_t type,
 
 static const struct constant *find_constant(const struct chunk *chunk, uint32_t type, uint64_t id)
 {
-    uint64_t hash = id ^ (uint64_t)type << 48;
-    struct hash_map_cursor cursor = hash_map_start(&chunk->constant_map, hash);
+    const struct constant *constants = chunk->constants;
     uint32_t index;
-    while ((index = hash_map_next(&chunk->constant_map, &cursor)) != HASH_MAP_NONE) {
-        const struct constant *constant = &chunk->constants[index];
-        if (constant->type == type && constant->id == id) {
-            return constant;
-        }
-    }
-    return NULL;
+    HASH_MAP_FIND(index, &chunk->constant_map, id ^ (uint64_t)type << 48,
+                  constants[index].type == type && constants[index].id == id);
+    return index == HASH_MAP_NONE ? NULL : &constants[index];
 }
 
 static void put_constant(struct chunk *chunk, uint32_t type, uint64_t id, int depth,

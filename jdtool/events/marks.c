@@ -76,14 +76,10 @@ uint64_t marks_lost(const struct marks *marks)
 
 static struct open_mark *find(const struct marks *marks, uint32_t tid, enum mark_kind kind)
 {
-    struct hash_map_cursor cursor = hash_map_start(&marks->by_thread, hash_pair(tid, kind));
     uint32_t at;
-    while ((at = hash_map_next(&marks->by_thread, &cursor)) != HASH_MAP_NONE) {
-        if (marks->list[at].tid == tid && marks->list[at].kind == kind) {
-            return &marks->list[at];
-        }
-    }
-    return NULL;
+    HASH_MAP_FIND(at, &marks->by_thread, hash_pair(tid, kind),
+                  marks->list[at].tid == tid && marks->list[at].kind == kind);
+    return at == HASH_MAP_NONE ? NULL : &marks->list[at];
 }
 
 static void clear(struct open_mark *open)

@@ -118,16 +118,19 @@ static uint32_t add_block(struct image_frames *frames, const struct resolved_fra
     return frames->block_count++;
 }
 
+static bool is_of(const struct block *block, const struct resolved_frame *frame)
+{
+    return block->method == frame->method && block->kind == frame->kind;
+}
+
 /* The method's first block, made when there is none. HASH_MAP_NONE: as in add_block. */
 static uint32_t block_of(struct image_frames *frames, const struct resolved_frame *frame, int *err)
 {
     uint64_t hash = hash_pair((uintptr_t)frame->method, frame->kind);
-    struct hash_map_cursor cursor = hash_map_start(&frames->methods, hash);
     uint32_t at;
-    while ((at = hash_map_next(&frames->methods, &cursor)) != HASH_MAP_NONE) {
-        if (frames->blocks[at].method == frame->method && frames->blocks[at].kind == frame->kind) {
-            return at;
-        }
+    HASH_MAP_FIND(at, &frames->methods, hash, is_of(&frames->blocks[at], frame));
+    if (at != HASH_MAP_NONE) {
+        return at;
     }
     at = add_block(frames, frame, err);
     if (at != HASH_MAP_NONE && hash_map_add(&frames->methods, hash, at) < 0) {
@@ -164,15 +167,12 @@ static uint64_t find_address(struct image_frames *frames, const struct resolved_
     if (first == HASH_MAP_NONE) {
         return 0;
     }
-    struct hash_map_cursor cursor = hash_map_start(&frames->places, hash_pair(first, frame->line));
+    const struct line *lines = frames->lines;
     uint32_t at;
-    while ((at = hash_map_next(&frames->places, &cursor)) != HASH_MAP_NONE) {
-        const struct line *line = &frames->lines[at];
-        const struct block *block = &frames->blocks[line->block];
-        if (line->line == frame->line && block->method == frame->method &&
-            block->kind == frame->kind) {
-            return frames->start + offset_of(line->block, line->slot);
-        }
+    HASH_MAP_FIND(at, &frames->places, hash_pair(first, frame->line),
+                  lines[at].line == frame->line && is_of(&frames->blocks[lines[at].block], frame));
+    if (at != HASH_MAP_NONE) {
+        return frames->start + offset_of(lines[at].block, lines[at].slot);
     }
     uint32_t block = first;
     while (frames->blocks[block].next) {

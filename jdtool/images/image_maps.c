@@ -103,15 +103,13 @@ static struct mapped_process *find_process(struct image_maps *maps, uint32_t pid
         !maps->processes[maps->last - 1].is_free) {
         return &maps->processes[maps->last - 1];
     }
-    struct hash_map_cursor cursor = hash_map_start(&maps->by_pid, pid);
     uint32_t at;
-    while ((at = hash_map_next(&maps->by_pid, &cursor)) != HASH_MAP_NONE) {
-        if (maps->processes[at].pid == pid) {
-            maps->last = at + 1;
-            return &maps->processes[at];
-        }
+    HASH_MAP_FIND(at, &maps->by_pid, pid, maps->processes[at].pid == pid);
+    if (at == HASH_MAP_NONE) {
+        return NULL;
     }
-    return NULL;
+    maps->last = at + 1;
+    return &maps->processes[at];
 }
 
 /* NULL: no memory. */

@@ -100,13 +100,9 @@ static struct indexed_blob *blob_at(const struct code_index *index, uint32_t blo
 /* The blob with this code_index, HASH_MAP_NONE: none. */
 static uint32_t blob_of(const struct code_index *index, uint64_t code_index)
 {
-    struct hash_map_cursor cursor = hash_map_start(&index->by_index, code_index);
     uint32_t blob;
-    while ((blob = hash_map_next(&index->by_index, &cursor)) != HASH_MAP_NONE) {
-        if (blob_at(index, blob)->blob.code_index == code_index) {
-            break;
-        }
-    }
+    HASH_MAP_FIND(blob, &index->by_index, code_index,
+                  blob_at(index, blob)->blob.code_index == code_index);
     return blob;
 }
 

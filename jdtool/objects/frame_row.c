@@ -200,12 +200,10 @@ static const struct native_row *row_set_keep(struct row_set *set, const struct n
     if (!whole) {
         return NULL;
     }
-    struct hash_map_cursor cursor = hash_map_start(&set->by_content, hash);
-    for (uint32_t at; (at = hash_map_next(&set->by_content, &cursor)) != HASH_MAP_NONE;) {
-        const struct native_row *known = chunks_at(&set->list, at);
-        if (is_same(known, row)) {
-            return known;
-        }
+    uint32_t at;
+    HASH_MAP_FIND(at, &set->by_content, hash, is_same(chunks_at(&set->list, at), row));
+    if (at != HASH_MAP_NONE) {
+        return chunks_at(&set->list, at);
     }
     struct native_row *kept = set->list.count < ROW_SET_MAX ? chunks_add(&set->list) : NULL;
     if (!kept || hash_map_add(&set->by_content, hash, set->list.count - 1)) {
@@ -487,11 +485,10 @@ static const struct native_row *look_up(struct frame_rows *rows, uint64_t addres
 const struct native_row *frame_rows_at(struct frame_rows *rows, uint64_t address,
                                        Dwarf *(*debug_frame)(void *context), void *context)
 {
-    struct hash_map_cursor cursor = hash_map_start(&rows->by_address, address);
-    for (uint32_t at; (at = hash_map_next(&rows->by_address, &cursor)) != HASH_MAP_NONE;) {
-        if (rows->list[at].address == address) {
-            return rows->list[at].row;
-        }
+    uint32_t at;
+    HASH_MAP_FIND(at, &rows->by_address, address, rows->list[at].address == address);
+    if (at != HASH_MAP_NONE) {
+        return rows->list[at].row;
     }
     if (rows->count == FRAME_ROWS_MAX) {
         forget(rows);

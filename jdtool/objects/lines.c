@@ -387,11 +387,10 @@ static size_t give(const struct lines *lines, const struct answer *answer,
 
 size_t lines_at(struct lines *lines, uint64_t address, const struct object_inline **inlines)
 {
-    struct hash_map_cursor cursor = hash_map_start(&lines->by_address, address);
-    for (uint32_t at; (at = hash_map_next(&lines->by_address, &cursor)) != HASH_MAP_NONE;) {
-        if (lines->answers[at].address == address) {
-            return give(lines, &lines->answers[at], inlines);
-        }
+    uint32_t at;
+    HASH_MAP_FIND(at, &lines->by_address, address, lines->answers[at].address == address);
+    if (at != HASH_MAP_NONE) {
+        return give(lines, &lines->answers[at], inlines);
     }
     if (lines->given_up) {
         return 0;

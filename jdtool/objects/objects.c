@@ -107,14 +107,10 @@ static uint64_t hash_of_path(const char *interned)
 
 static struct listed_id *find_listed(const struct objects *objects, const char *interned)
 {
-    struct hash_map_cursor cursor =
-        hash_map_start(&objects->listed_by_path, hash_of_path(interned));
-    for (uint32_t at; (at = hash_map_next(&objects->listed_by_path, &cursor)) != HASH_MAP_NONE;) {
-        if (objects->listed[at].path == interned) {
-            return &objects->listed[at];
-        }
-    }
-    return NULL;
+    uint32_t at;
+    HASH_MAP_FIND(at, &objects->listed_by_path, hash_of_path(interned),
+                  objects->listed[at].path == interned);
+    return at == HASH_MAP_NONE ? NULL : &objects->listed[at];
 }
 
 int objects_list_build_id(struct objects *objects, const char *path, const uint8_t *id, size_t size)
@@ -253,13 +249,10 @@ static struct object *add_object(struct objects *objects, const struct file_iden
 
 static struct object *find_identity(struct objects *objects, const struct file_identity *identity)
 {
-    struct hash_map_cursor cursor = hash_map_start(&objects->by_identity, hash_of(identity));
-    for (uint32_t at; (at = hash_map_next(&objects->by_identity, &cursor)) != HASH_MAP_NONE;) {
-        if (same(&objects->list[at]->identity, identity)) {
-            return objects->list[at];
-        }
-    }
-    return add_object(objects, identity);
+    uint32_t at;
+    HASH_MAP_FIND(at, &objects->by_identity, hash_of(identity),
+                  same(&objects->list[at]->identity, identity));
+    return at == HASH_MAP_NONE ? add_object(objects, identity) : objects->list[at];
 }
 
 struct object *objects_find(struct objects *objects, const struct object_place *place)

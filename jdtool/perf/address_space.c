@@ -96,15 +96,13 @@ static struct mapped_file *file_of(struct spaces *spaces, const struct mapping *
         return NULL;
     }
     uint64_t hash = hash_file(path, mapping);
-    struct hash_map_cursor cursor = hash_map_start(&spaces->files_by_identity, hash);
     uint32_t at;
-    while ((at = hash_map_next(&spaces->files_by_identity, &cursor)) != HASH_MAP_NONE) {
-        struct held_file *held = file_at(spaces, at);
-        if (is_file(&held->file, path, mapping)) {
-            held->holders++;
-            intern_release(&spaces->paths, path); /* the file has it already */
-            return &held->file;
-        }
+    HASH_MAP_FIND(at, &spaces->files_by_identity, hash,
+                  is_file(&file_at(spaces, at)->file, path, mapping));
+    if (at != HASH_MAP_NONE) {
+        file_at(spaces, at)->holders++;
+        intern_release(&spaces->paths, path); /* the file has it already */
+        return &file_at(spaces, at)->file;
     }
     struct mapped_file *file = add_file(spaces, mapping, path, hash);
     if (file) {

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#define NO_SLOT UINT32_MAX
+#define NO_SLOT HASH_MAP_NONE
 
 struct thread {
     uint64_t number;
@@ -52,14 +52,9 @@ void held_free(struct held *held)
 
 static uint32_t find(const struct held *held, uint64_t number)
 {
-    struct hash_map_cursor cursor = hash_map_start(&held->by_number, number);
     uint32_t at;
-    while ((at = hash_map_next(&held->by_number, &cursor)) != HASH_MAP_NONE) {
-        if (held->list[at].number == number) {
-            return at;
-        }
-    }
-    return NO_SLOT;
+    HASH_MAP_FIND(at, &held->by_number, number, held->list[at].number == number);
+    return at;
 }
 
 /* A slot for a thread that has none. NO_SLOT: no memory. */

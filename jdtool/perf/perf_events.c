@@ -41,10 +41,8 @@ static int id_position_from_end(uint64_t sample_type)
 /* The place of an id in data->ids; HASH_MAP_NONE: unknown. */
 static uint32_t find_id(const struct perf_data *data, uint64_t id)
 {
-    struct hash_map_cursor cursor = hash_map_start(&data->by_id, id);
     uint32_t at;
-    while ((at = hash_map_next(&data->by_id, &cursor)) != HASH_MAP_NONE && data->ids[at] != id) {
-    }
+    HASH_MAP_FIND(at, &data->by_id, id, data->ids[at] == id);
     return at;
 }
 

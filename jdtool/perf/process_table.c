@@ -79,11 +79,8 @@ static struct entry *entry_at(const struct process_table *table, uint32_t number
 /* The place of the process that has the pid; HASH_MAP_NONE: none. */
 static uint32_t find_pid(const struct process_table *table, uint32_t pid)
 {
-    struct hash_map_cursor cursor = hash_map_start(&table->by_pid, pid);
     uint32_t at;
-    do {
-        at = hash_map_next(&table->by_pid, &cursor);
-    } while (at != HASH_MAP_NONE && entry_at(table, at)->process.pid != pid);
+    HASH_MAP_FIND(at, &table->by_pid, pid, entry_at(table, at)->process.pid == pid);
     return at;
 }
 
@@ -199,11 +196,8 @@ static struct thread *thread_at(const struct process_table *table, uint32_t numb
 
 static uint32_t find_tid(const struct process_table *table, uint32_t tid)
 {
-    struct hash_map_cursor cursor = hash_map_start(&table->by_tid, tid);
     uint32_t at;
-    do {
-        at = hash_map_next(&table->by_tid, &cursor);
-    } while (at != HASH_MAP_NONE && thread_at(table, at)->tid != tid);
+    HASH_MAP_FIND(at, &table->by_tid, tid, thread_at(table, at)->tid == tid);
     return at;
 }
 

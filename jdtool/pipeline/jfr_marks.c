@@ -38,14 +38,10 @@ static int no_memory(void)
 
 static struct known_thread *find_thread(const struct jfr_marks *marks, uint32_t pid, uint32_t tid)
 {
-    struct hash_map_cursor cursor = hash_map_start(&marks->by_tid, tid);
     uint32_t id;
-    while ((id = hash_map_next(&marks->by_tid, &cursor)) != HASH_MAP_NONE) {
-        if (marks->threads[id].tid == tid && (!pid || marks->threads[id].pid == pid)) {
-            return &marks->threads[id];
-        }
-    }
-    return NULL;
+    HASH_MAP_FIND(id, &marks->by_tid, tid,
+                  marks->threads[id].tid == tid && (!pid || marks->threads[id].pid == pid));
+    return id == HASH_MAP_NONE ? NULL : &marks->threads[id];
 }
 
 static int rename_thread(char **name, const char *now)

@@ -244,13 +244,11 @@ static bool give_address(struct jvm_dump *dump, struct resolved_code *code)
 const struct resolved_code *code_blobs_code(struct blob_context *context, struct jvm_dump *dump,
                                             const struct code_stay *stay)
 {
-    struct hash_map_cursor cursor = hash_map_start(&dump->by_stay, stay->number);
     uint32_t number;
-    while ((number = hash_map_next(&dump->by_stay, &cursor)) != HASH_MAP_NONE) {
-        const struct resolved_code *known = code_at(dump, number);
-        if (known->stay == stay->number) {
-            return known;
-        }
+    HASH_MAP_FIND(number, &dump->by_stay, stay->number,
+                  code_at(dump, number)->stay == stay->number);
+    if (number != HASH_MAP_NONE) {
+        return code_at(dump, number);
     }
     const struct kept_blob *kept = fetched_blob(context, dump, stay->blob);
     struct resolved_code *code = kept ? chunks_add(&dump->codes) : NULL;

@@ -84,12 +84,11 @@ uint32_t stack_table_location(struct stack_table *stacks, const struct location 
             hash_pair(hash, ((uintptr_t)wanted->lines[i].method << 8 ^ wanted->lines[i].bci_ref) +
                                 wanted->lines[i].line);
     }
-    struct hash_map_cursor cursor = hash_map_start(&stacks->by_lines, hash);
     uint32_t known;
-    while ((known = hash_map_next(&stacks->by_lines, &cursor)) != HASH_MAP_NONE) {
-        if (is_same(stack_table_location_at(stacks, known), wanted)) {
-            return known;
-        }
+    HASH_MAP_FIND(known, &stacks->by_lines, hash,
+                  is_same(stack_table_location_at(stacks, known), wanted));
+    if (known != HASH_MAP_NONE) {
+        return known;
     }
     struct location **place = chunks_add(&stacks->locations);
     struct location *location =
