@@ -111,16 +111,8 @@ uint64_t stack_ends_of(struct stack_ends *ends, uint32_t pid, uint32_t tid, uint
         read_mappings(process);
         is_known = process->read_at > began;
     }
-    uint32_t low = 0;
-    uint32_t high = is_known ? process->count : 0;
-    while (low < high) { /* the first that ends behind it */
-        uint32_t middle = low + (high - low) / 2;
-        if (process->list[middle].end > sp) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
+    uint32_t low; /* the first that ends behind it */
+    ARRAY_FIRST(low, is_known ? process->count : 0, process->list[low].end <= sp);
     bool is_there = is_known && low < process->count && process->list[low].start <= sp;
     return is_there ? process->list[low].end : UINT64_MAX;
 }
