@@ -1,7 +1,9 @@
 #include "jdtool/live/kernel.h"
 
 #include "jdtool/base/descriptor.h"
+#include "jdtool/base/message.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,4 +51,14 @@ bool kernel_shifts_clock(void)
         kernel_read("self/timens_offsets", text, sizeof text) ? strstr(text, key) : NULL;
     size_t length = at ? strcspn(at, "\n") : 0;
     return at && strcspn(at + sizeof key - 1, "123456789") + sizeof key - 1 < length;
+}
+
+int kernel_check_clock(void)
+{
+    if (!kernel_shifts_clock()) {
+        return 0;
+    }
+    error_message("this time namespace has another clock than the kernel's samples: run jdperf "
+                  "outside of it (as root: nsenter -t 1 -T jdperf …)");
+    return -ENOTSUP;
 }

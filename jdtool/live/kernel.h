@@ -22,4 +22,7 @@ bool kernel_filters(void);
  * kernel's samples. */
 bool kernel_shifts_clock(void);
 
+/* 0, or there a negative errno after a message. */
+int kernel_check_clock(void);
+
 #endif

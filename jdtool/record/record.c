@@ -631,12 +631,7 @@ int recorder_begin(struct recorder *recorder)
         (options->command[0] && command_check(options->command))) {
         return STATUS_FAILED;
     }
-    if (kernel_shifts_clock()) {
-        error_message("this time namespace has another clock than the kernel's samples: run jdperf "
-                      "outside of it (as root: nsenter -t 1 -T jdperf …)");
-        return STATUS_FAILED;
-    }
-    int status = check_agent();
+    int status = kernel_check_clock() ? STATUS_FAILED : check_agent();
     status = status ? status : find_jvms(recorder);
     if (status) {
         return status;

@@ -2,6 +2,7 @@
 
 #include "jdtool/base/message.h"
 #include "jdtool/base/verb.h"
+#include "jdtool/live/kernel.h"
 #include "jdtool/live/verbs.h"
 #include "jdtool/record/perf_run.h"
 #include "jdtool/watch/shares.h"
@@ -744,7 +745,7 @@ int watch(const struct watch_options *options)
     static struct watch watch;
     watch = (struct watch){
         .options = options, .since = now_ms(), .keeper = NO_KEEPER, .slicing = NO_SLICING};
-    if (check(options) || waiting_start(&watch.waiting)) {
+    if (kernel_check_clock() || check(options) || waiting_start(&watch.waiting)) {
         return STATUS_FAILED;
     }
     signal(SIGPIPE, SIG_IGN); /* a slicer may end at any time */

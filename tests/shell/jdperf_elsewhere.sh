@@ -196,6 +196,8 @@ if unshare --time true 2>/dev/null; then
     says_not 'before the agent was loaded'
     run 1 unshare --time --monotonic -7 "$JDPERF" record -o q -- "$java" "${quick[@]}" -cp classes Market 2
     says 'this time namespace has another clock'
+    run 1 unshare --time --monotonic -7 timeout 60 "$JDPERF" watch -o q
+    says 'this time namespace has another clock'
 fi
 
 echo "== a /tmp without room"
