@@ -285,6 +285,26 @@ TEST_WITH(a_replaced_library_is_read_as_it_was_mapped, make_directory, remove_di
     dlclose(mapped.handle);
 }
 
+/* It was removed as soon as it was loaded, as Netty and JNA do with theirs; and what was recorded
+ * is the room that the loader had taken for all of its segments. */
+TEST_WITH(a_removed_library_is_found_by_where_it_begins, make_directory, remove_directory)
+{
+    const char *path = in_directory("removed.so");
+    struct mapped mapped;
+    copy(LIBRARY_OLD, path);
+    map_library(path, &mapped);
+    assert_int_equal(unlink(path), 0);
+    mapped.place.end += 0x200000;
+    OWN(objects_free) struct objects *objects = new_objects(true);
+    struct object *object = objects_find(objects, &mapped.place);
+    if (geteuid() == 0) { /* others may not follow map_files */
+        check_name(object, &mapped, "library_work");
+    } else {
+        assert_false(object_open(object));
+    }
+    dlclose(mapped.handle);
+}
+
 /* It was replaced, and the process has ended: perf's list, and its copy, have the new one. */
 TEST_WITH(a_listed_file_that_came_later_is_refused, make_directory, remove_directory)
 {

@@ -1,6 +1,7 @@
 #include "jdtool/objects/find_file.h"
 
 #include "jdtool/base/descriptor.h"
+#include "jdtool/base/processes.h"
 
 #include <elf.h>
 #include <elfutils/libdwelf.h>
@@ -149,20 +150,48 @@ static bool try_own_path(struct search *search, int root, const char *path, cons
     return true;
 }
 
+static bool take_end(void *context, struct process_mapping *mapping)
+{
+    struct process_mapping *wanted = context;
+    if (mapping->start == wanted->start && mapping->inode == wanted->inode) {
+        wanted->end = mapping->end;
+    }
+    return mapping->start < wanted->start;
+}
+
+/* Where a mapping ends by now; 0: it is not there. A loader maps room for all of a library's
+ * segments first, which is what was recorded, and puts the others over it (_dl_map_segments). */
+static uint64_t mapping_end(const struct file_identity *wanted)
+{
+    struct process_mapping mapping = {.start = wanted->start, .inode = wanted->inode};
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%u/maps", wanted->pid);
+    process_mappings(open(path, O_RDONLY | O_CLOEXEC), take_end, &mapping);
+    return mapping.end;
+}
+
+static bool open_mapping(const struct file_identity *wanted, uint64_t end, struct elf_file *file)
+{
+    char path[80];
+    snprintf(path, sizeof path, "/proc/%u/map_files/%" PRIx64 "-%" PRIx64, wanted->pid,
+             wanted->start, end);
+    return elf_file_open(-1, path, file) == OBJECT_SOUND;
+}
+
 /* The kernel's own link to what is mapped there: right even when the path has another file, or
  * none. Only root may follow it. A listed build-id does not count against it. */
 static bool try_mapping(struct search *search)
 {
     const struct file_identity *wanted = search->wanted;
     struct elf_file *file = &search->out->file;
-    char path[80];
     if (!wanted->start || (!wanted->inode && !wanted->id_size)) {
         return false; /* the pid may be another process' by now, and nothing would tell */
     }
-    snprintf(path, sizeof path, "/proc/%u/map_files/%" PRIx64 "-%" PRIx64, wanted->pid,
-             wanted->start, wanted->end);
-    if (elf_file_open(-1, path, file) != OBJECT_SOUND) {
-        return false;
+    if (!open_mapping(wanted, wanted->end, file)) {
+        uint64_t end = wanted->inode ? mapping_end(wanted) : 0;
+        if (!end || end == wanted->end || !open_mapping(wanted, end, file)) {
+            return false;
+        }
     }
     if (fits_machine(search->places->machine, file->machine) &&
         (has_recorded_inode(search, file) ||
