@@ -62,7 +62,6 @@ const char *libbpf_open(const char *object, const char *end, const char *name,
 
 const char *libbpf_refusal(int err, const char *otherwise)
 {
-    return err == -EPERM || err == -EACCES
-               ? "loading a BPF program needs root, or CAP_BPF and CAP_PERFMON"
-               : otherwise;
+    return err == -EPERM ? "loading a BPF program needs root, or CAP_BPF and CAP_PERFMON"
+                         : otherwise;
 }

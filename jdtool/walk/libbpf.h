@@ -46,7 +46,8 @@ extern struct libbpf bpf;
 const char *libbpf_open(const char *object, const char *end, const char *name,
                         struct bpf_object **out);
 
-/* Why the kernel did not take it; `otherwise`: for another reason than that we may not. */
+/* Why the kernel did not take it; `otherwise`: for another reason than that we may not. Its
+ * verifier refuses by EACCES. */
 const char *libbpf_refusal(int err, const char *otherwise);
 
 /* Puts the object that clang has made into the program: NAME and NAME_end; an empty one where

@@ -138,6 +138,10 @@ struct scratch {
     u32 words[WORDS_ROOM];
     struct walk walk;
     u64 regs[REGS];
+    /* A program's calls have 512 bytes of stack for them all: what is at the pc, and at an address
+     * that is looked at; what a signal has saved. */
+    struct walk_blob blob, sought;
+    u64 saved[REGS + 1];
 };
 
 /* By processor; behind these WALK_PROBE_ROOMS times as many for uprobes. While the program is on an
@@ -358,12 +362,9 @@ __noinline int header_at(u32 cpu, u64 at, struct walk_blob *b)
         return false;
     }
     u64 cb = low + (segment.number << l->segment_shift) + l->block_header;
-    u64 name = 0;
-    u64 letters = 0;
-    u32 size = 0;
-    u32 frame = 0;
+    u64 name = 0; /* its address, then its letters */
     u32 offset = 0;
-    if (!get(cb + l->blob_name, &name) || !get(name, &letters)) {
+    if (!get(cb + l->blob_name, &name) || !get(name, &name)) {
         return false;
     }
     if (l->code_offset) {
@@ -372,12 +373,14 @@ __noinline int header_at(u32 cpu, u64 at, struct walk_blob *b)
     } else if (!get(cb + l->blob_code, &b->start)) {
         return false;
     }
-    bpf_probe_read_user(&size, 4, (void *)(cb + l->blob_size));
-    bpf_probe_read_user(&frame, 4, (void *)(cb + l->blob_frame_size));
-    bool method = (u32)letters == NMETHOD || (u32)letters == NATIVE;
+    b->size = 0;
+    b->frame = 0;
+    bpf_probe_read_user(&b->size, 4, (void *)(cb + l->blob_size));
+    bpf_probe_read_user(&b->frame, 4, (void *)(cb + l->blob_frame_size));
+    bool method = (u32)name == NMETHOD || (u32)name == NATIVE;
     b->header = cb;
-    b->size = (u32)(cb + size - b->start);
-    b->frame = frame * 8;
+    b->size += (u32)(cb - b->start);
+    b->frame *= 8;
     b->id = 0;
     bpf_probe_read_user(&b->id, 4, (void *)(cb + l->nmethod_id));
     b->rows = 0;
@@ -596,16 +599,16 @@ __noinline int interrupted(u32 cpu)
 {
     static const u8 order[REGS] = {8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7};
     SCRATCH;
-    u64 saved[REGS + 1]; /* uc_mcontext.gregs: these, and rip */
-    if (bpf_probe_read_user(saved, sizeof saved, (void *)(w->sp + 40))) {
+    /* uc_mcontext.gregs: these, and rip */
+    if (bpf_probe_read_user(s->saved, sizeof s->saved, (void *)(w->sp + 40))) {
         return stop(w, WALKED_FAULT);
     }
 #pragma unroll
     for (int i = 0; i < REGS; i++) {
-        s->regs[order[i]] = saved[i];
+        s->regs[order[i]] = s->saved[i];
     }
     w->sp = 0; /* it may be another stack */
-    return go(w, saved[REGS], s->regs[SP_REG], s->regs[FP_REG], true);
+    return go(w, s->saved[REGS], s->regs[SP_REG], s->regs[FP_REG], true);
 }
 
 #endif
@@ -652,12 +655,12 @@ __noinline int by_row(u32 cpu, u32 bits)
 __noinline int returns_to_code(u32 cpu, u32 jvm, u64 at)
 {
     u64 pc = 0;
-    struct walk_blob unused = {0};
-    if (!get(at, &pc) || !pc) {
+    struct scratch *s = bpf_map_lookup_elem(&scratches, &cpu);
+    if (!s || !get(at, &pc) || !pc) {
         return false;
     }
     pc = without_signature(pc) - 1;
-    return blob_number(jvm, pc) || header_at(cpu, pc, &unused);
+    return blob_number(jvm, pc) || header_at(cpu, pc, &s->sought);
 }
 
 /* The CFA in enterSpecial: its frame lies where a return address into generated code is, for
@@ -970,7 +973,7 @@ __noinline int frozen(u32 cpu)
 {
     SCRATCH;
     struct walk_jvm *j = jvm_of(w);
-    struct walk_blob copy = {0};
+    struct walk_blob *copy = &s->blob;
     if (!j || w->frames >= w->depth || w->n > WALKED_WORDS_MAX - FRAME_WORDS) {
         return give_up(w);
     }
@@ -982,16 +985,16 @@ __noinline int frozen(u32 cpu)
     /* Not thawed but frozen at this moment: it is on the stack as well. */
     bool is_twice = w->n == w->n_before && pc == w->java && b && b->shape == FRAMES_COMPILED;
     if (b && is_current(j, b, pc - 1)) {
-        copy = *b;
-    } else if (!header_at(cpu, pc - 1, &copy)) {
+        *copy = *b;
+    } else if (!header_at(cpu, pc - 1, copy)) {
         return give_up(w);
     }
     if (is_twice) {
         return give_up(w);
     }
-    if (copy.shape == FRAMES_COMPILED && copy.frame) {
+    if (copy->shape == FRAMES_COMPILED && copy->frame) {
         put_pc(cpu, pc, true, WALKED_FROZEN);
-        w->chunk_sp += copy.frame;
+        w->chunk_sp += copy->frame;
         w->chunk_fp_at = w->chunk_sp - 16;
         return get(w->chunk_sp - 8, &w->chunk_pc) ? 0 : give_up(w);
     }
@@ -1002,7 +1005,7 @@ __noinline int frozen(u32 cpu)
     u64 bcp = 0;
     get(fp, &link);
     fp += 8 * link;
-    if (copy.shape != FRAMES_INTERPRETER || fp < w->chunk_sp || fp > w->chunk_end ||
+    if (copy->shape != FRAMES_INTERPRETER || fp < w->chunk_sp || fp > w->chunk_end ||
         !get(fp - METHOD_BELOW, &method) || !get(fp - BCP_BELOW, &bcp) || !get(fp - 8, &sender) ||
         !get(fp + 8, &w->chunk_pc)) {
         return give_up(w);
@@ -1019,7 +1022,7 @@ __noinline int frame(u32 cpu)
 {
     SCRATCH;
     struct walk_jvm *j = jvm_of(w);
-    struct walk_blob copy;
+    struct walk_blob *copy = &s->blob;
     if (w->frozen == FROZEN_WALKED) {
         return frozen(cpu);
     }
@@ -1033,26 +1036,26 @@ __noinline int frame(u32 cpu)
         /* The barrier's return address is its first byte. */
         struct walk_blob *here = blob_at(w, w->pc);
         if (here && here->flags & WALK_BLOB_BARRIER && here->start == w->pc) {
-            copy = *here;
+            *copy = *here;
             if (w->frozen == FROZEN_UNTRIED) {
-                return begin_frozen(cpu, copy.rows ? blob_row(&copy, 0) : 0);
+                return begin_frozen(cpu, copy->rows ? blob_row(copy, 0) : 0);
             }
-            return generated(cpu, &copy, true, false);
+            return generated(cpu, copy, true, false);
         }
     }
     w->blob = number;
     if (b && is_current(j, b, at)) {
-        copy = *b;
-        return generated(cpu, &copy, false, false);
+        *copy = *b;
+        return generated(cpu, copy, false, false);
     }
-    __builtin_memset(&copy, 0, sizeof copy);
-    if (header_at(cpu, at, &copy)) {
-        if (!b || copy.start != b->start || copy.id != b->id) {
-            return generated(cpu, &copy, false, true); /* the table is behind */
+    __builtin_memset(copy, 0, sizeof *copy);
+    if (header_at(cpu, at, copy)) {
+        if (!b || copy->start != b->start || copy->id != b->id) {
+            return generated(cpu, copy, false, true); /* the table is behind */
         }
-        b->header = copy.header;
-        copy = *b;
-        return generated(cpu, &copy, false, false);
+        b->header = copy->header;
+        *copy = *b;
+        return generated(cpu, copy, false, false);
     }
     return b ? stop(w, WALKED_CHANGED) : native(cpu);
 }
