@@ -391,6 +391,7 @@ int session_start(struct live_session *session, const char *dir, bool leased, co
     err = ask_to_load(session->target, session->agent, text, session->waiting, ASK_LOAD_MS);
     free(text);
     if (err) {
+        staging_tell_room(&session->staging, err);
         session->leave = err == -EINTR || err == -ETIMEDOUT;
         session_leave(session);
     }

@@ -133,14 +133,21 @@ int staging_plan(struct staging *staging, const struct target *target, const cha
 static int fail(const struct staging *staging, const struct target *target, const char *what,
                 int err)
 {
-    bool full = err == -ENOSPC || err == -EDQUOT;
-    error_message("failed to %s %s of process %d: %s%s", what, staging->path,
-                  (int)target->process.pid, strerror(-err),
-                  full
-                      ? ": free some space in its /tmp, /var/tmp or /dev/shm, or start it with the "
-                        "agent"
-                      : "");
+    error_message("failed to %s %s of process %d: %s", what, staging->path,
+                  (int)target->process.pid, strerror(-err));
+    staging_tell_room(staging, err);
     return err;
+}
+
+void staging_tell_room(const struct staging *staging, int err)
+{
+    struct statvfs status;
+    bool refused = err == -ECONNREFUSED && staging->place >= 0 &&
+                   fstatvfs(staging->place, &status) == 0 && room_in(&status) < STAGING_ENOUGH / 4;
+    if (refused || err == -ENOSPC || err == -EDQUOT) {
+        info_message("  free some space in its /tmp, /var/tmp or /dev/shm, or start it with the "
+                     "agent: jdperf record -- java …");
+    }
 }
 
 int staging_open(struct staging *staging)

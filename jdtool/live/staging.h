@@ -61,6 +61,10 @@ int staging_refuse_noexec(const struct target *target);
 int staging_add_agent(const struct staging *staging, const struct target *target,
                       const char *agent);
 
+/* Says what to do where that error is for want of room: in its place, whether it may be that of a
+ * JVM which has refused (-ECONNREFUSED). */
+void staging_tell_room(const struct staging *staging, int err);
+
 /* Gives it to the JVM's user, the last thing before the JVM is told of it. 0 or a negative errno
  * after a message. */
 int staging_give(struct staging *staging, const struct target *target);
