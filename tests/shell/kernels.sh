@@ -93,7 +93,7 @@ java -cp /classes Allocates <numbers >/dev/null &
 jvm=$!
 (while echo 4 && sleep 0.1; do :; done) >numbers &
 sleep 5
-said events --alloc --off-cpu --exceptions -p "$jvm" -d 15s
+said events --stacks kernel --alloc --off-cpu --exceptions -p "$jvm" -d 15s
 kill -KILL %2 "$jvm"
 wait
 echo "left: $(pgrep -l jd) $(ls /tmp | grep -v '^hsperfdata\|^started\|^walked\|^compared\|^events\|^numbers') $(cat /sys/kernel/tracing/uprobe_events)"
