@@ -1048,7 +1048,6 @@ __noinline int frame(u32 cpu)
         *copy = *b;
         return generated(cpu, copy, false, false);
     }
-    __builtin_memset(copy, 0, sizeof *copy);
     if (header_at(cpu, at, copy)) {
         if (!b || copy->start != b->start || copy->id != b->id) {
             return generated(cpu, copy, false, true); /* the table is behind */
