@@ -248,6 +248,12 @@ static int export_words(struct look *look, const struct export_format **format)
     if (look->word_count < 1 || look->word_count > 2) {
         return wrong_usage(look->verb, "which format? (jdperf export DIR FORMAT: %s)", names);
     }
+    if (look->word_count == 2 && !export_format_of(look->words[1]) &&
+        export_format_of(look->words[0])) { /* in whichever order it was typed */
+        char *directory = look->words[1];
+        look->words[1] = look->words[0];
+        look->words[0] = directory;
+    }
     *format = export_format_of(look->words[look->word_count - 1]);
     if (!*format || !(*format)->file) {
         return wrong_usage(look->verb, "unknown format: %s%s", look->words[look->word_count - 1],

@@ -165,7 +165,7 @@ says 'has no perf.data: the recording failed'
 run 1 "$JDPERF" flame other
 says 'has neither samples.saved nor perf.data'
 : >other/perf.data
-run 1 "$JDPERF" export other collapsed
+run 1 "$JDPERF" export collapsed other # in either order
 says 'failed to read'
 run 1 "$JDPERF" flame other -o "$WORK/nowhere/page.html"
 says "failed to write $WORK/nowhere/page.html: No such file"
