@@ -167,6 +167,28 @@ static int take_locks(const struct verb *verb, void *context, const char *text)
                         &parse->options.locks);
 }
 
+/* What other profilers call an event, and perf does not know. */
+static int take_event(const struct verb *verb, void *context, const char *text)
+{
+    static const char *const others[][2] = {
+        {"alloc", "use --alloc"},
+        {"lock", "use --locks"},
+        {"exceptions", "use --exceptions"},
+        {"wall", "use --off-cpu"},
+        {"cpu", "omit it: processor time is the default"},
+        {"itimer", "use cpu-clock"},
+        {"ctimer", "use cpu-clock"},
+    };
+    struct parse *parse = context;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (strcmp(text, others[i][0]) == 0) {
+            return wrong_usage(verb, "perf has no event %s; %s", text, others[i][1]);
+        }
+    }
+    parse->options.event = text;
+    return STATUS_DONE;
+}
+
 static int take_timeline(const struct verb *verb, void *context, const char *text)
 {
     struct parse *parse = context;
@@ -327,7 +349,7 @@ static const struct verb_option options_table[] = {
     OPTION_TAKE("output", 'o', take_output),
     OPTION_SECONDS("duration", 'd', struct parse, options.duration, INT_MAX, NO_DURATION),
     OPTION_NUMBER("frequency", 'F', struct parse, options.frequency, INT_MAX, NO_FREQUENCY),
-    OPTION_TEXT("event", 'e', struct parse, options.event),
+    OPTION_TAKE("event", 'e', take_event),
     OPTION_TAKE("pid", 'p', take_pid),
     OPTION_FLAG("all", 'a', struct parse, options.all),
     OPTION_TAKE("stacks", 0, take_stacks),

@@ -64,6 +64,9 @@ run 2 "$JDPERF" --off --time -d 1.5 1
 says 'the duration must be a time'
 run 2 "$JDPERF" --o x 1
 says 'unknown option: --o'
+# What other profilers call an event.
+run 2 "$JDPERF" -e alloc 1
+says 'perf has no event alloc; use --alloc'
 PERF_RECORD_FREQ=lots run 2 "$JDPERF" record -- true
 says 'lots'
 
