@@ -16,6 +16,9 @@
  * have most of them, and are not listed there. */
 enum { NUMBERS_MAX = 32 };
 
+/* A JVM that has loaded its agents has at least eight threads; these may have begun some. */
+enum { THREADS_MIN = 7 };
+
 /* The last field of /proc/loadavg: the number given last, to a process or a thread (proc(5)). */
 static pid_t newest(void)
 {
@@ -135,13 +138,13 @@ static bool was_judged(struct relative *relative)
     if (status.st_ino == relative->inode && status.st_dev == relative->device) {
         return true;
     }
-    /* Of a JVM that is about to begin the agent is not there either; and it is loaded before
-     * SIGQUIT is caught (Threads::create_vm). */
     if ((process_status(&relative->process, "SigCgt", false, 16) & 4) == 0) {
         return true;
     }
-    /* What a JVM has forked looks like it until it is another program. */
-    if (process_status(&relative->process, "Threads", false, 10) < 2) {
+    /* Agents are loaded by the JVM's second thread when SIGQUIT is caught already; that of the VM,
+     * those of the collector, the compilers and of references follow (Threads::create_vm). What a
+     * JVM has forked has one, until it is another program. */
+    if (process_status(&relative->process, "Threads", false, 10) < THREADS_MIN) {
         return true;
     }
     relative->inode = status.st_ino;
