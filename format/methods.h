@@ -23,6 +23,9 @@
  * Classes are unloaded and their memory is used again: what an address means at a time is what the
  * last record up to then says of it, else the first one if that is METHODS_FOUND. A METHODS_FOUND
  * record that follows may be of that time, too: then the bytecodes' addresses tell.
+ *
+ * The table of a later segment tells of all that live once more, which takes a while: a METHODS_ALL
+ * record of a time behind the last record of the table before ends that.
  */
 #ifndef JD_FORMAT_METHODS_H
 #define JD_FORMAT_METHODS_H
@@ -49,6 +52,7 @@ struct methods_header {
 enum methods_record_id {
     METHODS_PREPARED = 1, /* the class became ready to run at the record's time */
     METHODS_FOUND = 2,    /* it was there already, nobody knows since when */
+    METHODS_ALL = 3,      /* no class: all that live have been told of since the record's time */
 };
 
 struct methods_record {

@@ -85,4 +85,11 @@ static inline void methods_end(struct methods_builder *builder)
            sizeof(size));
 }
 
+/* All that live have been told of since. */
+static inline void methods_all(struct methods_builder *builder, uint64_t since)
+{
+    struct methods_record record = {METHODS_ALL, sizeof(record), since};
+    methods_put(builder, &record, sizeof(record));
+}
+
 #endif

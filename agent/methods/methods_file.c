@@ -56,6 +56,7 @@ struct methods_file {
     uint32_t round;     /* of catching up, the one under way or the last */
     bool caught_up;     /* once, since the file began */
     uint64_t next;      /* time from which it may be done again for one method's sake */
+    uint64_t since;     /* stamp of the time when nothing had been told of */
     atomic_bool closed; /* after a fault */
 };
 
@@ -71,6 +72,7 @@ struct builder {
     size_t method_count;
     bool first;        /* next to no class has been told of before */
     bool patient;      /* can wait for a slow disk */
+    bool left_out;     /* something could not be told of */
     uint64_t previous; /* Method of the record's last method */
     char name[SYMBOL_MAX];
 };
@@ -198,6 +200,7 @@ static void write_record(struct builder *builder, enum methods_record_id id)
     struct buffer *record = &builder->record;
     if (record->failed) {
         message(MESSAGE_DEBUG, "no memory for the methods of a class");
+        builder->left_out = true;
         return;
     }
     record_log_make_room(table->log, builder->patient); /* without the lock */
@@ -215,7 +218,19 @@ static void write_record(struct builder *builder, enum methods_record_id id)
     } else if (error != -ENOBUFS) {
         atomic_store(&table->closed, true); /* which has been told */
     }
+    builder->left_out = builder->left_out || error;
     pthread_mutex_unlock(&table->lock);
+}
+
+/* All that live have been told of, so readers can do without the table before. Where there is no
+ * room for this, the log asks to catch up once more. The lock is held. */
+static void write_all_told(struct methods_file *table)
+{
+    struct methods_record record = {
+        .id = METHODS_ALL, .total_size = sizeof record, .timestamp = table->since};
+    struct iovec piece = {&record, sizeof record};
+    lock_is_held(&table->lock);
+    (void)record_log_append(table->log, RECORD_LOG_TABLE, NULL, &piece, 1, 0);
 }
 
 static void put_source_path(struct builder *builder, const struct fetched_class *klass)
@@ -404,6 +419,7 @@ void methods_file_forget(struct methods_file *table)
     pthread_mutex_lock(&table->lock);
     forget_before(table, UINT32_MAX);
     table->caught_up = false;
+    table->since = stamp_now(table->tsc);
     pthread_mutex_unlock(&table->lock);
 }
 
@@ -445,11 +461,14 @@ void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *
             }
         }
         (*jvmti)->Deallocate(jvmti, (unsigned char *)classes);
+        pthread_mutex_lock(&table->lock);
         if (!first) { /* else there is nothing to forget yet */
-            pthread_mutex_lock(&table->lock);
             forget_before(table, table->round);
-            pthread_mutex_unlock(&table->lock);
         }
+        if (!builder->left_out && !atomic_load(&table->closed)) {
+            write_all_told(table);
+        }
+        pthread_mutex_unlock(&table->lock);
     }
     free_builder(builder);
     const uint64_t end = stamp_now(false);
@@ -479,6 +498,7 @@ int methods_file_open(const struct methods_file_options *options, struct methods
     table->proof = options->proof;
     table->tsc = options->tsc;
     table->log = options->log;
+    table->since = stamp_now(table->tsc);
     pthread_mutex_init(&table->lock, NULL);
     const struct methods_header head = {
         .magic = METHODS_MAGIC,

@@ -38,7 +38,8 @@ struct method_place {
 struct table {
     int fd;         /* -1: it was let go */
     uint64_t until; /* once the next one is read */
-    bool retells;   /* it has told of what was there before */
+    uint64_t last;  /* the largest stamp of its classes, as it stands there */
+    bool whole;     /* it has told of all that live, whatever those before it say */
 };
 
 struct method_names {
@@ -114,7 +115,6 @@ static bool is_told_again(const struct method_names *names, const struct method_
     if (!added->found || added->file == 0 || !place || place->count == 0) {
         return false;
     }
-    names->files[added->file].retells = true;
     struct named_method *last = method_there(names, place, place->count - 1);
     uint8_t *bytes = NULL;
     bool same = last->file != added->file && last->bytecodes == added->bytecodes &&
@@ -263,6 +263,13 @@ static const uint8_t *window_get(const struct method_names *names, struct window
     return window->bytes + (at - window->at);
 }
 
+/* What was told of all since a time is in this table only if none of the one before is as late. */
+static void note_all(const struct method_names *names, uint64_t since)
+{
+    struct table *table = &names->files[names->file_count - 1];
+    table->whole = table->whole || names->file_count == 1 || since > table[-1].last;
+}
+
 /* From names->next up to size. */
 static int read_records(struct method_names *names, uint64_t size, bool is_all)
 {
@@ -289,7 +296,11 @@ static int read_records(struct method_names *names, uint64_t size, bool is_all)
         size_t payload = record.total_size - sizeof record;
         bytes = window_get(names, &window, at + sizeof record, payload, size, &err);
         if (bytes && payload && (record.id == METHODS_PREPARED || record.id == METHODS_FOUND)) {
+            struct table *table = &names->files[names->file_count - 1];
+            table->last = record.timestamp > table->last ? record.timestamp : table->last;
             err = take_record(names, &record, bytes, at + sizeof record);
+        } else if (record.id == METHODS_ALL) {
+            note_all(names, record.timestamp);
         }
         if (err == -EINVAL) {
             warning_message("%s: the record at byte %" PRIu64 " is broken", names->path, at);
@@ -462,8 +473,11 @@ int method_names_continue(struct method_names *names, const char *path, uint64_t
 
 void method_names_let_go(struct method_names *names, uint64_t time)
 {
-    while (names->let_go + 1 < names->file_count && names->files[names->let_go].until < time &&
-           names->files[names->let_go + 1].retells) {
+    uint32_t whole = names->file_count - 1;
+    while (whole > names->let_go && !names->files[whole].whole) {
+        whole--;
+    }
+    while (names->let_go < whole && names->files[names->let_go].until < time) {
         struct table *table = &names->files[names->let_go++];
         (void)close(table->fd);
         table->fd = -1;

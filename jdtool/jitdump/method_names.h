@@ -70,7 +70,7 @@ int method_names_continue(struct method_names *names, const char *path, uint64_t
                           bool is_all);
 
 /* Nobody will ask any more for methods that were gone by then: closes tables of segments that ended
- * before, when one behind them has begun to tell of what lives. */
+ * before, when one behind them has told of all that live. */
 void method_names_let_go(struct method_names *names, uint64_t time);
 
 /*
