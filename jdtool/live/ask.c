@@ -131,9 +131,10 @@ static void tell_silence(const struct target *target)
 {
     int pid = (int)target->process.pid;
     char socket[64];
+    struct process_halt halt;
     const char *tmp = tmp_fault(target);
-    if (process_is_stopped(&target->process)) {
-        info_message("  it is stopped (SIGSTOP, or a debugger): kill -CONT %d", pid);
+    if (process_is_halted(&target->process, &halt)) {
+        info_message("  it is %s (%s): %s", halt.how, halt.by_whom, halt.remedy);
     } else if (is_deaf(target)) {
         info_message("  it runs with -XX:+DisableAttachMechanism: restart it with the agent: "
                      "jdperf record -- java …");

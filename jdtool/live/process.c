@@ -124,13 +124,61 @@ bool process_cpu_time(pid_t pid, uint64_t *ns)
     return true;
 }
 
-bool process_is_stopped(const struct live_process *process)
+/* Whether that file of a control group says so. */
+static bool says_frozen(const char *hierarchy, const char *group, const char *file,
+                        const char *word)
+{
+    char path[PATH_MAX];
+    char text[256] = "";
+    int n = snprintf(path, sizeof path, "/sys/fs/cgroup%s%s/%s", hierarchy, group, file);
+    int fd = n < (int)sizeof path ? open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
+    ssize_t length = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+    text[length > 0 ? length : 0] = '\0';
+    descriptor_close(fd);
+    return strstr(text, word) != NULL;
+}
+
+/* By version 2 ("0::/group", which is mounted elsewhere beside version 1), or version 1's freezer
+ * ("7:freezer:/group"): no state of the process tells of the first (cgroups(7)). */
+static bool is_frozen(const struct live_process *process)
+{
+    enum { LIMIT = 64 << 10 };
+    size_t size;
+    bool frozen = false;
+    char *text = process_read_all(process, "cgroup", LIMIT, &size);
+    char *rest = text;
+    for (char *line; !frozen && (line = strsep(&rest, "\n"));) {
+        char *kind = strchr(line, ':');
+        char *group = kind ? strchr(kind + 1, ':') : NULL;
+        if (group && kind + 1 == group) {
+            frozen = says_frozen("", group + 1, "cgroup.events", "frozen 1") ||
+                     says_frozen("/unified", group + 1, "cgroup.events", "frozen 1");
+        } else if (group && strncmp(kind, ":freezer:", 9) == 0) {
+            frozen = says_frozen("/freezer", group + 1, "freezer.state", "FROZEN");
+        }
+    }
+    free(text);
+    return frozen;
+}
+
+bool process_is_halted(const struct live_process *process, struct process_halt *halt)
 {
     char text[1024];
     const char *state = process_read(process, "stat", text, sizeof text) > 0
                             ? process_stat_field(text, PROCESS_STAT_STATE)
                             : NULL;
-    return state && (*state == 'T' || *state == 't');
+    if (state && (*state == 'T' || *state == 't')) {
+        *halt = (struct process_halt){.how = "stopped", .by_whom = "SIGSTOP, or a debugger"};
+        snprintf(halt->remedy, sizeof halt->remedy, "kill -CONT %d", (int)process->pid);
+        return true;
+    }
+    if (is_frozen(process)) {
+        *halt = (struct process_halt){.how = "frozen",
+                                      .by_whom = "docker pause, or its control group",
+                                      .remedy = "docker unpause, or thaw its control group"};
+        return true;
+    }
+    return false;
 }
 
 /* ---- Arguments ---- */

@@ -51,8 +51,15 @@ unsigned long long process_status(const struct live_process *process, const char
  * included (clock_getcpuclockid), until it is reaped. False: there is no such process. */
 bool process_cpu_time(pid_t pid, uint64_t *ns);
 
-/* Whether it is stopped, by a signal or a debugger. */
-bool process_is_stopped(const struct live_process *process);
+/* Why a process does not run. */
+struct process_halt {
+    const char *how;     /* "stopped", "frozen" */
+    const char *by_whom; /* what may have done it */
+    char remedy[64];
+};
+
+/* Whether it does not run: stopped by a signal or a debugger, or frozen with its control group. */
+bool process_is_halted(const struct live_process *process, struct process_halt *halt);
 
 /* Whether one of its arguments, or of the JVM options in its environment, is this one; where this
  * ends with '=', is this one with any value. */

@@ -460,10 +460,10 @@ int target_find(struct target *target, const char *word, struct waiting *waiting
     if (err) {
         return refuse(pid, err);
     }
-    if (process_is_stopped(&target->process)) {
-        error_message("process %d is stopped (SIGSTOP, or a debugger) and cannot answer: kill "
-                      "-CONT %d",
-                      (int)pid, (int)pid);
+    struct process_halt halt;
+    if (process_is_halted(&target->process, &halt)) {
+        error_message("process %d is %s (%s) and cannot answer: %s", (int)pid, halt.how,
+                      halt.by_whom, halt.remedy);
         err = -EAGAIN;
     } else if (!target->same_files && geteuid() != 0) {
         error_message("process %d is in a container: only root can attach from outside", (int)pid);

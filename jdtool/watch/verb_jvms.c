@@ -68,8 +68,9 @@ static const char *can_be_profiled(const struct target *target)
     if (target_agent(target, path)) {
         return "yes"; /* it needs no attaching */
     }
-    if (process_is_stopped(&target->process)) {
-        return "no: stopped";
+    struct process_halt halt;
+    if (process_is_halted(&target->process, &halt)) {
+        return *halt.how == 's' ? "no: stopped" : "no: frozen";
     }
     if (process_has_argument(&target->process, "-XX:+DisableAttachMechanism")) {
         return "no: refuses attach";

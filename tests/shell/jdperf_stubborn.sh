@@ -15,13 +15,15 @@ chmod 755 "$WORK"
 cp "$JDAGENT_BUILD/jdtool" "$JDAGENT_BUILD/libjdagent.so" "$WORK/"
 cp "$SOURCE/scripts/jdperf" "$WORK/"
 
-jvm='' socket=''
+jvm='' socket='' state=''
 stop_jvm() {
     [[ -z $jvm ]] || kill -9 "$jvm" 2>/dev/null || :
     [[ -z $socket ]] || kill -9 "$socket" 2>/dev/null || :
+    [[ -z $state ]] || echo "$thaw" >"$state"
     rm -f "/tmp/perf-$jvm.map" "/tmp/.java_pid$jvm"
     wait 2>/dev/null || :
-    jvm='' socket=''
+    [[ -z $state ]] || rmdir "${state%/*}"
+    jvm='' socket='' state=''
 }
 trap 'stop_jvm; rm -rf "$WORK"' EXIT
 
@@ -144,6 +146,19 @@ END
     says_not 'run as root'
     kill -CONT "$jvm"
     answers
+    # Frozen by the control group, as docker pause does it: version 2, or the freezer of version 1.
+    for group in {/sys/fs/cgroup,/sys/fs/cgroup/unified,/sys/fs/cgroup/freezer}/"jdperf-$$" ''; do
+        mkdir "$group" 2>/dev/null || continue
+        [[ -e $group/cgroup.freeze || -e $group/freezer.state ]] && echo "$jvm" >"$group/cgroup.procs" && break
+        rmdir "$group"
+    done
+    if part "a frozen JVM" test "$group"; then
+        if [[ -e $group/freezer.state ]]; then freeze=FROZEN thaw=THAWED state=$group/freezer.state; else freeze=1 thaw=0 state=$group/cgroup.freeze; fi
+        echo "$freeze" >"$state"
+        refuses 'is frozen (docker pause' status attach stop map "$record"
+        echo "$thaw" >"$state"
+        answers
+    fi
     stop_jvm
 
     "$java" -XX:+DisableAttachMechanism "${IDLE_JVM[@]}" -cp classes Calm 600 >jvm.out 2>&1 </dev/null &
