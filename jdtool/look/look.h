@@ -36,7 +36,7 @@ extern const struct verb_option look_source_path[];
     "      --thread NAME|TID, --comm NAME, --pid PID  threads, processes by name (with\n"          \
     "                      wildcards * and ?), a process\n"                                        \
     "      --label KEY[=VALUE]  samples with this label (record --threads)\n"                      \
-    "      --by thread|virtual|label:KEY  group samples by this\n"                                 \
+    "      --by thread|virtual|process|label:KEY  group samples by this\n"                         \
     "      --include REGEX, --exclude REGEX  stacks with, or without, a matching frame\n"          \
     "      --event EVENT   one event of several\n"                                                 \
     "      --trust         as root, open a profile that another user has made\n"

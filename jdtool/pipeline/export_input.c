@@ -85,11 +85,14 @@ static int take_grouping(const struct verb *verb, void *context, const char *val
         filter->grouping = GROUP_BY_THREAD;
     } else if (strcmp(value, "virtual") == 0) {
         filter->grouping = GROUP_BY_VIRTUAL;
+    } else if (strcmp(value, "process") == 0) {
+        filter->grouping = GROUP_BY_PROCESS;
     } else if (strncmp(value, label, sizeof label - 1) == 0 && value[sizeof label - 1]) {
         filter->grouping = GROUP_BY_LABEL;
         filter->group_label = value + sizeof label - 1;
     } else {
-        return wrong_usage(verb, "--by takes thread, virtual or label:KEY, not '%s'", value);
+        return wrong_usage(verb, "--by takes thread, virtual, process or label:KEY, not '%s'",
+                           value);
     }
     return STATUS_DONE;
 }

@@ -45,7 +45,7 @@ extern const struct verb_option export_input_options[];
     "      --thread NAME|TID, --comm NAME, --pid PID\n"                                            \
     "                            a thread, a process' name (* and ? are wildcards), a process\n"   \
     "      --label KEY[=VALUE]   what the program had labelled so (the same wildcards)\n"          \
-    "      --by thread|virtual|label:KEY\n"                                                        \
+    "      --by thread|virtual|process|label:KEY\n"                                                \
     "                            what stands for threads in the result\n"                          \
     "      --include REGEX, --exclude REGEX\n"                                                     \
     "                            stacks with, or without, such a frame\n"                          \

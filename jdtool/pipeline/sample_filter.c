@@ -154,6 +154,12 @@ static void group(struct sample_filter *filter, struct resolved_thread *thread)
     const struct sample_filter_options *options = filter->options;
     if (options->grouping == GROUP_BY_VIRTUAL && thread->virtual_id) {
         virtual_thread_stands(thread, filter->group, sizeof filter->group);
+    } else if (options->grouping == GROUP_BY_PROCESS) {
+        snprintf(filter->group, sizeof filter->group, "%s %" PRIu32, thread->process_name,
+                 thread->pid);
+        thread->comm = filter->group;
+        thread->tid = thread->pid;
+        thread->virtual_id = 0;
     } else if (options->grouping == GROUP_BY_LABEL) {
         if (!labels_value(thread->labels, options->group_label, filter->group)) {
             snprintf(filter->group, sizeof filter->group, "[no %s]", options->group_label);

@@ -1,7 +1,7 @@
 /*
  * A sink in front of another one that lets only some samples through: a stretch of time, threads,
  * processes, an event, stacks with or without certain frames. What is grouped by thread behind it
- * can be grouped by virtual thread or label instead.
+ * can be grouped by virtual thread, process or label instead.
  */
 #ifndef JD_TOOL_SAMPLE_FILTER_H
 #define JD_TOOL_SAMPLE_FILTER_H
@@ -21,7 +21,8 @@ struct sample_filter_words {
 enum sample_grouping {
     GROUP_BY_THREAD,
     GROUP_BY_VIRTUAL, /* virtual threads, and the threads that carried none */
-    GROUP_BY_LABEL,   /* the values of a label */
+    GROUP_BY_PROCESS,
+    GROUP_BY_LABEL, /* the values of a label */
 };
 
 /* Zero one to let everything through. */

@@ -41,6 +41,9 @@ done
 run 0 "$JDPERF" report p --threads
 says ' THREAD'
 says ' java'
+run 0 "$JDPERF" report p --threads --by process
+[[ $(grep -c '%' output) == 1 ]] || fail "the threads of one process are several rows: $(cat output)"
+grep -qE "%.* java [0-9]+$" output || fail "the process has no number: $(cat output)"
 run 0 "$JDPERF" report p --callers mergeLo
 grep -m 1 % output | grep -q mergeLo || fail "the method asked for is not at the top"
 says 'call_stub'
