@@ -952,7 +952,10 @@ TEST(a_sample_waits_for_the_jvms_start)
     pid_t child = fork();
     if (child == 0) { /* perf goes on for a while; the JVM tells */
         usleep(1000000);
+        write_bytes(scratch_path(state, "jit-1.methods"), table.bytes, table.size);
+        usleep(300000);
         write_bytes(scratch_path(state, "jit-1.dump"), dump.bytes, dump.size);
+        methods_all(&table, now);
         write_bytes(scratch_path(state, "jit-1.methods"), table.bytes, table.size);
         usleep(300000);
         _exit(0);

@@ -471,12 +471,24 @@ int method_names_continue(struct method_names *names, const char *path, uint64_t
     return err ? err : 1;
 }
 
-void method_names_let_go(struct method_names *names, uint64_t time)
+/* The newest table that has told of all that live, or the oldest. */
+static uint32_t last_whole(const struct method_names *names)
 {
     uint32_t whole = names->file_count - 1;
     while (whole > names->let_go && !names->files[whole].whole) {
         whole--;
     }
+    return whole;
+}
+
+bool method_names_is_whole(const struct method_names *names)
+{
+    return names->files[last_whole(names)].whole;
+}
+
+void method_names_let_go(struct method_names *names, uint64_t time)
+{
+    uint32_t whole = last_whole(names);
     while (names->let_go < whole && names->files[names->let_go].until < time) {
         struct table *table = &names->files[names->let_go++];
         (void)close(table->fd);

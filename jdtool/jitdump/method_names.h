@@ -82,6 +82,9 @@ int method_names_forget(struct method_names *names);
 
 uint32_t method_names_count(const struct method_names *names);
 
+/* Whether it has told of all methods that the JVM had when the table began. */
+bool method_names_is_whole(const struct method_names *names);
+
 /* Which method was at this address at that time; NULL: none that the table tells of. Logarithmic.
  */
 struct named_method *method_names_at(struct method_names *names, uint64_t address, uint64_t time);

@@ -603,7 +603,7 @@ bool resolver_may_grow(const struct resolver *resolver, uint32_t pid)
 bool resolver_is_starting(const struct resolver *resolver, uint32_t pid)
 {
     const struct jvm_dump *dump = dump_of(resolver, pid);
-    return dump && dump->may_grow && dump->names && method_names_count(dump->names) == 0 &&
+    return dump && dump->may_grow && dump->names && !method_names_is_whole(dump->names) &&
            clock_ns(CLOCK_MONOTONIC) - dump->opened < STARTS_WITHIN;
 }
 

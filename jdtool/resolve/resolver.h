@@ -110,7 +110,7 @@ void resolver_prepare(struct resolver *resolver, const struct perf_sample *sampl
 bool resolver_may_grow(const struct resolver *resolver, uint32_t pid);
 
 /* Whether it has begun a moment ago, and its table of methods, which the agent can fill only when
- * the JVM has started, is empty. */
+ * the JVM has started, lacks some. */
 bool resolver_is_starting(const struct resolver *resolver, uint32_t pid);
 
 /* Takes over what the resolver counted, and the list of JVMs. */
