@@ -18,7 +18,8 @@ def records(data):
     at = struct.unpack_from("=I", data, 8)[0]
     while at < len(data):
         kind, size = struct.unpack_from("=II", data, at)
-        yield kind, data[at + 16:at + size]
+        if kind in (PREPARED, FOUND):
+            yield kind, data[at + 16:at + size]
         at += size
 
 
