@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -464,6 +465,28 @@ TEST(test_trouble_is_plain)
     assert_non_null(strstr(counts(setting).trouble, "400"));
     assert_null(strchr(counts(setting).trouble, '\033'));
     end(setting);
+}
+
+/* What waits when the watch ends is lost, which is said. */
+TEST(test_lost_at_the_end)
+{
+    struct setting *setting = start("otlp+http://127.0.0.1:%u", 10000);
+    char said[512] = "";
+    int kept = dup(STDERR_FILENO);
+    int file = memfd_create("said", MFD_CLOEXEC);
+    assert_true(kept >= 0 && dup2(file, STDERR_FILENO) == STDERR_FILENO);
+    setting->server.status = 503;
+    give(setting, 'a', 10);
+    give(setting, 'b', 10);
+    until_requests(setting, 1);
+    end(setting);
+    (void)dup2(kept, STDERR_FILENO);
+    assert_true(pread(file, said, sizeof said - 1, 0) > 0);
+    assert_non_null(strstr(said, "takes no profiles now, they wait: status 503"));
+    assert_non_null(strstr(said, "profiles that have not reached"));
+    assert_non_null(strstr(said, ": 2\n"));
+    close(kept);
+    close(file);
 }
 
 /* ---- TLS ---- */

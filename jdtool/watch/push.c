@@ -454,15 +454,17 @@ static void pause_server(struct server *server, int64_t asked)
     server->tries++;
 }
 
-static void note_trouble(struct server *server, const char *format, const char *words)
+static void note_trouble(struct server *server, bool waits, const char *words)
 {
     bool first = !server->trouble[0];
-    snprintf(server->trouble, sizeof server->trouble, format, words); /* NOLINT */
+    snprintf(server->trouble, sizeof server->trouble, "%s", words);
     for (char *at = server->trouble; *at; at++) {
         *at = (char)(iscntrl((unsigned char)*at) ? ' ' : *at);
     }
     if (first) {
-        warning_message("%s rejects profiles: %s", server->shown, server->trouble);
+        warning_message(waits ? "%s takes no profiles now, they wait: %s"
+                              : "%s rejects profiles, they are dropped: %s",
+                        server->shown, server->trouble);
     }
 }
 
@@ -493,12 +495,12 @@ static void take_result(struct pusher *pusher, struct server *server, CURLcode r
     }
     if (result != CURLE_OK) {
         server->counts.failures++;
-        note_trouble(server, "%s", pusher->curl->easy_strerror(result));
+        note_trouble(server, true, pusher->curl->easy_strerror(result));
         pause_server(server, 0);
         return;
     }
     snprintf(words, sizeof words, "status %ld: %s", code, server->answer);
-    note_trouble(server, "%s", words);
+    note_trouble(server, asks_to_wait(code), words);
     if (asks_to_wait(code)) {
         server->counts.failures++;
         pause_server(server, (int64_t)seconds * 1000);
@@ -648,6 +650,10 @@ void pusher_free(struct pusher *pusher)
         struct server *server = &pusher->servers[i];
         if (server->sending) {
             pusher->curl->multi_remove_handle(pusher->multi, server->handle);
+        }
+        if (server->first) {
+            warning_message("profiles that have not reached %s: %zu", server->shown,
+                            server->counts.waiting);
         }
         while (server->first) {
             drop_first(server);
