@@ -94,7 +94,8 @@ static void warn_of_jvms(const struct scorecard *card, const struct warnings *to
         warn(to, "there are no samples: the processes used no processor time, or the kernel denied "
                  "access to them; as root it does not");
     } else if (recording->jvm_count == 0) {
-        warn(to, "no process of this recording mapped a dump; load the agent into the JVM "
+        warn(to, "no process of this recording mapped a dump: only native and kernel code has "
+                 "names (a GraalVM native image has no other); load the agent into a JVM "
                  "(-agentpath:libjdagent.so, or attach) while perf records");
     }
     if (all_usable && card->jvms.unnamed[UNNAMED_NO_DUMP] > card->jvms.frames / 100) {
@@ -615,7 +616,10 @@ static void print(FILE *out, const struct scorecard *card, const struct judgemen
     print_events(out, card);
     struct warnings warnings = {tell_line, out};
     warn_of_all(card, &warnings);
-    fprintf(out, "  the profile is %s\n", words[0] ? words : verdict_name(judgement->verdict));
+    fprintf(out, "  the profile is %s\n",
+            words[0]        ? words
+            : card->samples ? "of native code alone: no JVM's code was sampled"
+                            : verdict_name(judgement->verdict));
 }
 
 int scorecard_report(const struct scorecard *card)

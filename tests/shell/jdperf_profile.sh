@@ -38,6 +38,9 @@ for typed in 'report p --limit x' 'flame p --from x' 'annotate p --from x sort' 
     says "jdperf: ${typed%% *}: "
     says_not 'usage: jdtool'
 done
+# A program that is no JVM.
+run 0 "$JDPERF" record -o n -F 997 -- awk 'BEGIN { for (i = 0; i < 3000000; i++) n += i }'
+says 'the profile is of native code alone'
 run 0 "$JDPERF" report p --threads
 says ' THREAD'
 says ' java'
