@@ -166,6 +166,7 @@ if part "namespaces" unshare --pid --fork --mount --mount-proc true; then
     perf --buildid-dir "$scratch/buildid" record -q --buildid-all -k mono -o "$scratch/inside.data" \
         -e cpu-clock -F 199 --call-graph dwarf,16384 -p "$first" -- "${at_work[@]}" 1500 "$first" \
         >"$scratch/inside.log" 2>&1 || fail "inside: $(tail -n 3 "$scratch/inside.log")"
+    kill -STOP "$first" # it need not be busy while files are read
     inject inside
     rooted alive
     kill -KILL "$first"

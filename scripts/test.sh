@@ -75,7 +75,9 @@ if [[ $install == yes ]]; then
 fi
 
 # Lines and names of functions are all that is told of it: the rest of what debuggers know takes a tenth of the build.
-cmake -S "$root" -B "$build" -DJDAGENT_WERROR=ON -DJDAGENT_TESTS=ON -DCMAKE_C_FLAGS_RELWITHDEBINFO="-O2 -g1 -DNDEBUG"
+# Nor of each step, for which make starts a cmake: another tenth.
+cmake -S "$root" -B "$build" -DJDAGENT_WERROR=ON -DJDAGENT_TESTS=ON -DCMAKE_C_FLAGS_RELWITHDEBINFO="-O2 -g1 -DNDEBUG" \
+    -DCMAKE_RULE_MESSAGES=OFF
 cmake --build "$build" -j "$jobs"
 
 results=$build/test-results.xml

@@ -151,10 +151,13 @@ done < <(sed -nE 's/^pkg_check_modules\([A-Z_]+ REQUIRED (IMPORTED_TARGET )?([a-
 if part "what quickstart.sh builds with" dpkg -S "$(command -v clang)"; then
     # shellcheck source=scripts/packages.sh
     . "$JDAGENT_SOURCE/scripts/packages.sh"
-    while read -r library; do
-        package=$(dpkg -S "$(pkg-config --variable=pcfiledir "$library")/$library.pc") && package=${package%%:*}
+    mapfile -t files < <(sed -nE 's/^pkg_check_modules\(.* ([a-z-]+)\).*/\1/p' "$JDAGENT_SOURCE/jdtool/CMakeLists.txt" |
+        while read -r library; do echo "$(pkg-config --variable=pcfiledir "$library")/$library.pc"; done)
+    mapfile -t packages < <(dpkg -S "${files[@]}") # all at once: it reads every package's list
+    ((${#packages[@]} == ${#files[@]})) || complain "of ${files[*]} only these are some package's: ${packages[*]}"
+    for package in "${packages[@]%%:*}"; do
         [[ " ${PACKAGES_BUILD[*]} " == *" $package "* ]] || complain "quickstart.sh does not install $package, which jdtool is built with"
-    done < <(sed -nE 's/^pkg_check_modules\(.* ([a-z-]+)\).*/\1/p' "$JDAGENT_SOURCE/jdtool/CMakeLists.txt")
+    done
     [[ " ${PACKAGES_BUILD[*]} " == *" clang "* ]] || complain "quickstart.sh does not install clang, which compiles what runs in the kernel"
 fi
 

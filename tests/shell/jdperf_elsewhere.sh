@@ -137,10 +137,11 @@ start_on() {
     unshare --mount sh -c '
         cd "$1" && java=$2 && on=$3 && shift 3 && for d; do mount -t tmpfs -o "mode=1777,$on" tmpfs "$d"; done &&
         cp -r classes /tmp && cd /tmp &&
-        exec setpriv --reuid=65534 --regid=65534 --clear-groups "$java" -cp classes Calm 600' \
+        exec setpriv --reuid=65534 --regid=65534 --clear-groups "$java" -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dbusy=0 -cp classes Calm 600' \
         sh "$WORK" "$java" "$@" >jvm.out 2>&1 </dev/null &
     jvm=$!
-    wait_for_jvm
+    wait_until 60 "JVM that listens" listens "$jvm"
+    wait_until 60 "JVM that is up" is_up "$jvm"
 }
 
 echo "== a command whose JVMs lose the agent"
@@ -156,14 +157,14 @@ attached() {
     compgen -G "lost/jit-*.dump" >/dev/null || fail "the dump is not in the profile"
     [[ -z $(find /tmp -maxdepth 1 -name "jdperf-[0-9]*.*" -newer lost/profile) ]] || fail "a staging directory was left behind"
 }
-attached env -i "$java" "${quick[@]}" -cp classes Market 2
-attached sh -c '"$@"; true' sh "${AS_NOBODY[@]}" env -i "$java" "${quick[@]}" -cp classes Market 2
-attached "${AS_NOBODY[@]}" "$java" "${quick[@]}" -cp classes Market 2 # who may not write there
+attached env -i "$java" "${quick[@]}" -cp classes Calm 2
+attached sh -c '"$@"; true' sh "${AS_NOBODY[@]}" env -i "$java" "${quick[@]}" -cp classes Calm 2
+attached "${AS_NOBODY[@]}" "$java" "${quick[@]}" -cp classes Calm 2 # who may not write there
 mkdir root
 export -f attached says says_not fail
 # shellcheck disable=SC2016
 WORK=$WORK JDPERF=$JDPERF run 0 unshare --mount bash -euc 'mount --rbind / root && mount -t tmpfs tmpfs root/tmp && cp -r classes root/tmp/
-    attached chroot root "$@" -cp /tmp/classes Market 2' bash "$java" "${quick[@]}"
+    attached chroot root "$@" -cp /tmp/classes Calm 2' bash "$java" "${quick[@]}"
 
 echo "== a /tmp from which nothing may be run"
 start_on noexec /tmp
@@ -192,7 +193,7 @@ wait "$jvm" 2>/dev/null || :
 
 echo "== another clock"
 if unshare --time true 2>/dev/null; then
-    run 0 "$JDPERF" record -o clock -- unshare --time --monotonic 1000000 "$java" "${quick[@]}" -cp classes Market 2
+    run 0 "$JDPERF" record -o clock -- unshare --time --monotonic 1000000 "$java" "${quick[@]}" -cp classes Calm 2
     says_not 'before the agent was loaded'
     run 1 unshare --time --monotonic -7 "$JDPERF" record -o q -- "$java" "${quick[@]}" -cp classes Market 2
     says 'this time namespace has another clock'
@@ -236,27 +237,27 @@ says 'mounted noexec'
 
 echo "== many processes that are no JVMs"
 # shellcheck disable=SC2016
-run 0 "$JDPERF" record -o many --stacks kernel -- bash -c 'for ((i = 0; i < 80; i++)); do sleep 2 & done; "$@" -cp classes Market 1; wait' sh "$java" "${quick[@]}"
+run 0 "$JDPERF" record -o many --stacks kernel -- bash -c 'for ((i = 0; i < 80; i++)); do sleep 2 & done; "$@" -cp classes Calm 1; wait' sh "$java" "${quick[@]}"
 ! grep 'walks stacks of at most' output || fail "they took the places of JVMs"
 
 echo "== names of the kernel are kept until the next boot"
 # shellcheck disable=SC2016
 run 0 unshare --mount bash -c 'set -e
     mount -t tmpfs -o mode=755 tmpfs /run
-    "$1" record -o first -- "${@:2}" -cp classes Market 1
+    "$1" record -o first -- "${@:2}" -cp classes Calm 1
     kept=$(echo /run/jdagent/kernel-names-*)
     [[ $(stat -c %a.%u "$kept") == 600.0 ]]
     awk "\$2 ~ /^[tTwW]\$/ && \$1 !~ /^0+\$/ && \$3 !~ /^[\$]/ && n++ < 1000 { print \$3 }" /proc/kallsyms >names
     tr "\0" "\n" <"$kept" | grep -a -A 999 -m 1 -Fx "$(head -n 1 names)" | cmp - names
     # They are those that the next recording has.
     perl -pi -e "s/\0(?!_text\0)[a-z_]([a-z0-9_]{5})/\0009\$1/g" "$kept"
-    "$1" record -o second --export collapsed=second.txt -- "${@:2}" -cp classes Market 1
+    "$1" record -o second --export collapsed=second.txt -- "${@:2}" -cp classes Calm 1
     chown 65534 "$kept" # and then it is not believed
-    "$1" record -o third --export collapsed=third.txt -- "${@:2}" -cp classes Market 1
+    "$1" record -o third --export collapsed=third.txt -- "${@:2}" -cp classes Calm 1
     # What another version has left there is replaced.
     chown 0 "$kept"
     perl -pi -e "s/^......../an older/ if 1 .. 1" "$kept"
-    "$1" record -o fourth -- "${@:2}" -cp classes Market 1
+    "$1" record -o fourth -- "${@:2}" -cp classes Calm 1
     [[ $(head -c 8 "$kept") != "an older" ]]' \
     sh "$JDPERF" "$java" "${quick[@]}"
 grep -q ';9[a-z0-9_]' second.txt || fail "the kept names are not read"

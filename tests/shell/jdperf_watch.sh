@@ -9,23 +9,12 @@ compile_sample
 
 jvms=() pids=()
 end() {
+    (($? == 0)) || sed 's/^/    | /' watch.log >&2 || :
     ((${#pids[@]} == 0)) || { kill -KILL "${pids[@]}" && wait "${pids[@]}"; } 2>/dev/null || :
     ((${#jvms[@]} == 0)) || kill "${jvms[@]}" 2>/dev/null || :
     rm -rf "$WORK"
 }
 trap end EXIT
-
-# until SECONDS WHAT COMMAND…
-until_true() {
-    local seconds=$1 what=$2 i
-    shift 2
-    for ((i = 0; i < seconds * 10; i++)); do
-        ! "$@" || return 0
-        sleep 0.1
-    done
-    sed 's/^/    | /' watch.log >&2 || :
-    fail "not within $seconds s: $what"
-}
 
 mapfile -t jdks < <(find /usr/lib/jvm -mindepth 1 -maxdepth 1 -type d -exec test -x '{}/bin/java' \; -print | sort | sed -n '1p;$p')
 ((${#jdks[@]} > 0)) || jdks=("$(dirname "$(dirname "$(readlink -f "$(command -v java)")")")")
@@ -43,12 +32,12 @@ if part "TLS" openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cer
     cat cert.pem key.pem >both.pem
     PYTHONPATH=$SOURCE/tests/exports python3 "$SOURCE/tests/exports/push_server.py" secure both.pem >port.tls 2>server.err &
     pids+=($!)
-    until_true 20 "the TLS server's port" test -s port.tls
+    wait_until 20 "the TLS server's port" test -s port.tls
     tls=(--ca cert.pem --push "pyroscope+https://127.0.0.1:$(<port.tls)/base")
 fi
 PYTHONPATH=$SOURCE/tests/exports python3 "$SOURCE/tests/exports/push_server.py" server >port 2>server.err &
 pids+=($!)
-until_true 20 "the server's port" test -s port
+wait_until 20 "the server's port" test -s port
 port=$(<port)
 echo 'X-Scope-OrgID: tenant one' >headers
 
@@ -82,18 +71,18 @@ start_watch --push "pyroscope+http://127.0.0.1:$port/base" --push "otlp+http://1
     --push "parca+http://127.0.0.1:$port" "${tls[@]}" --header @headers --label env=test --label host= \
     -o kept --keep 1h --listen 0 -F 797
 for protocol in pyroscope otlp parca; do
-    until_true 60 "profiles by $protocol" arrived $protocol 4
+    wait_until 60 "profiles by $protocol" arrived $protocol 4
 done
-[[ ! ${tls[*]} ]] || until_true 20 "profiles by TLS" arrived pyroscope 2 secure
+[[ ! ${tls[*]} ]] || wait_until 20 "profiles by TLS" arrived pyroscope 2 secure
 
 # So many samples of each that what is on 80 % of all stacks is on less than half of these once in 10^11 times.
 sampled() { # NAME COUNT JVMS
     (($("$JDPERF" watch --status --name "$1" | sed -n 's/.* slices, \([0-9]*\) samples,.*/\1/p' | awk -v least="$2" '$1 >= least' | wc -l) >= $3))
 }
-until_true 120 "samples of both" sampled "test-$$" 100 2
+wait_until 120 "samples of both" sampled "test-$$" 100 2
 
 # A keeper and a slicer; who reads what JVMs have written has no rights.
-until_true 20 "a slicer" slicer_runs
+wait_until 20 "a slicer" slicer_runs
 (($(pgrep -c -P "$watch") == 2)) || fail "its processes: $(pgrep -a -P "$watch")"
 ! pgrep -P "$slicer" || fail "the slicer has children"
 if part "the slicer's rights" confines; then
@@ -122,23 +111,23 @@ kill -SEGV "$slicer"
 slices() { "$JDPERF" watch --status --name "test-$$" | sed -n "s/^JVM ${jvms[$1]} .*: \([0-9]*\) slices,.*/\1/p"; }
 died=$(slices 0)
 has_more() { (($(slices 0) > died + 2)); }
-until_true 60 "slices by another slicer" has_more
+wait_until 60 "slices by another slicer" has_more
 kill -KILL "$(pgrep -P "$watch" -f -- "--name test-$$")"
-until_true 20 "word of the keeper's death" grep -q 'the process that held its session has died' watch.log
+wait_until 20 "word of the keeper's death" grep -q 'the process that held its session has died' watch.log
 died=$(slices 0)
-until_true 60 "slices of another session" has_more
-until_true 20 "another slicer" slicer_runs
+wait_until 60 "slices of another session" has_more
+wait_until 20 "another slicer" slicer_runs
 
 # The server is away; then everything comes that it has missed.
 touch server/down
 before=$(find kept -name '*.pb.gz' | wc -l)
 more_kept() { (($(find kept -name '*.pb.gz' | wc -l) >= before + 6)); }
-until_true 30 "more files" more_kept
+wait_until 30 "more files" more_kept
 "$JDPERF" watch --status --name "test-$$" | grep -q 'status 503' || fail "the status does not tell that the server is away"
 rm server/down
 # What waits goes before the watch does, which at its end waits for seconds only.
 caught_up() { ! "$JDPERF" watch --status --name "test-$$" | grep -qE '[1-9][0-9]* wait'; }
-until_true 120 "servers that have all" caught_up
+wait_until 120 "servers that have all" caught_up
 kill "$watch"
 wait "$watch" || fail "the watch ended with status $?: $(tail -n 5 watch.log)"
 is_clean || fail "something is left: $(pgrep -af 'jdtool|perf record'; ls -d /tmp/jdperf-* 2>/dev/null)"
@@ -191,14 +180,14 @@ if part "threads and labels" test -e "$jar"; then
     tagged=$!
     # perf misses threads that begin while it looks what threads there are.
     all_run() { (($(grep -c ' runs$' tagged.log) == 3)); }
-    until_true 60 "its threads run" all_run
+    wait_until 60 "its threads run" all_run
     "$JDPERF" watch --match "t$$-" --name "tagged-$$" --slice 1 --threads -F 97 -o tagged-kept >watch.log 2>&1 </dev/null &
     watch=$!
     pids+=($!)
     tagged_kept() { (($(find tagged-kept -name '*.pb.gz' 2>/dev/null | wc -l) >= 6)); }
-    until_true 60 "files with threads" tagged_kept
+    wait_until 60 "files with threads" tagged_kept
     # Of 200 samples, 60 or so of each shop: less than 10 is by chance as good as never.
-    until_true 120 "samples of threads" sampled "tagged-$$" 200 1
+    wait_until 120 "samples of threads" sampled "tagged-$$" 200 1
     "$JDPERF" watch --status --name "tagged-$$" >output
     says '; 1 JVM, 0 ended'
     compgen -G "/tmp/jdperf-$tagged.*/*.threads" >/dev/null || fail "there is no journal of threads: $(ls -d /tmp/jdperf-"$tagged".*/*)"
@@ -237,11 +226,11 @@ fi
 # Killed, it leaves nothing behind either.
 start_watch -o kept2
 second_kept() { compgen -G "kept2/*.pb.gz" >/dev/null; }
-until_true 60 "a file" second_kept
+wait_until 60 "a file" second_kept
 slicer_runs || fail "there is no slicer"
 kill -KILL "$watch"
 wait "$watch" 2>/dev/null || :
-until_true 40 "the end of what a killed watch has started" is_clean
+wait_until 40 "the end of what a killed watch has started" is_clean
 for jvm in "${jvms[@]}"; do
     kill -0 "$jvm" || fail "a JVM has ended"
 done
