@@ -8,6 +8,7 @@
 #include "jdtool/compare/comparison.h"
 #include "jdtool/compare/runs.h"
 #include "jdtool/compare/statistics.h"
+#include "jdtool/profile/normal_name.h"
 
 #include "tests/random.h"
 #include "tests/sanitized.h"

@@ -83,6 +83,36 @@ TEST(test_slices)
     }
 }
 
+/* A lambda has one name in the profiles of all runs of its program. */
+TEST(test_names_of_runs)
+{
+    struct world world;
+    struct profile *profile = profile_new(false);
+    world_make(&world, 7);
+    for (uint32_t i = 0; i < WORLD_METHODS; i++) {
+        if (world.methods[i].class_name) {
+            world.methods[i].class_name = "A$$Lambda/0x00007f42f8000a10";
+            world.methods[i].method_name = "run";
+            world.methods[i].descriptor = "()V";
+            world.methods[i].name = "A$$Lambda/0x00007f42f8000a10.run()";
+        }
+    }
+    profile->joins_runs = true;
+    for (int i = 0; i < 100; i++) {
+        struct resolved_sample sample = world_sample(&world);
+        assert_int_equal(profile_add(profile, &sample), 0);
+    }
+    uint32_t lambdas = 0;
+    for (uint32_t i = 0; i < profile->function_count; i++) {
+        const struct profile_function *function = &profile->functions[i];
+        lambdas += strcmp(function->name, "A$$Lambda.run()") == 0 &&
+                   strcmp(function->system_name, "A$$Lambda.run()V") == 0;
+        assert_null(strstr(function->name, "/0x"));
+    }
+    assert_in_range(lambdas, 1, 2); /* of a file, and of none */
+    profile_free(profile);
+}
+
 /* What comes after its slice was given by the clock is in the next one, whose times stay its own.
  */
 TEST(test_late_sample)

@@ -62,17 +62,4 @@ double runs_share(const struct runs_event *event, uint32_t run, double weight);
 double runs_measure(const struct runs *runs, const struct runs_event *event, uint32_t run,
                     double weight);
 
-/* ---- Names without numbers ---- */
-
-/* Names of methods as two runs of one program have them both. */
-
-/*
- * Leaves out of `name`, in place, what differs from run to run in the names of hidden and generated
- * classes: numbers, addresses, signs by chance. "A$$Lambda$14/0x00007f42f8000a10.run()" becomes
- * "A$$Lambda.run()", "jdk.proxy2.$Proxy7.call()" "jdk.proxy2.$Proxy.call()",
- * "user$eval140.invoke()" "user$eval.invoke()". The flame page's normalName (page/data.js) does the
- * same.
- */
-void normal_name(char *name);
-
 #endif

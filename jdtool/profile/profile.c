@@ -5,6 +5,7 @@
 #include "jdtool/base/message.h"
 #include "jdtool/base/tree.h"
 #include "jdtool/base/unique.h"
+#include "jdtool/profile/normal_name.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -88,8 +89,13 @@ static int intern_function(struct profile *profile, const struct profile_functio
 
 /* A function's name for people, without its symbol's version: "pthread_cond_wait@@GLIBC_2.3.2",
  * "memcpy@GLIBC_2.2.5"; "malloc@plt" is no version. */
-static const char *plain_name(const struct resolved_method *method, char *text, size_t size)
+static const char *plain_name(const struct profile *profile, const struct resolved_method *method,
+                              char *text, size_t size)
 {
+    if (profile->joins_runs && method->class_name && strlen(method->name) < size) {
+        normal_name(strcpy(text, method->name)); /* NOLINT: it fits */
+        return text;
+    }
     const char *at = method->kind == RESOLVED_NATIVE ? strchr(method->name, '@') : NULL;
     if (!at || at == method->name || strcmp(at, "@plt") == 0) {
         return method->name;
@@ -109,6 +115,9 @@ static const char *system_name_of(struct profile *profile, const struct resolved
                         method->descriptor ? method->descriptor : "");
     if (size < 0 || (size_t)size >= sizeof text) {
         return method->name;
+    }
+    if (profile->joins_runs) {
+        normal_name(text);
     }
     return profile_text(profile, text);
 }
@@ -134,7 +143,7 @@ static int function_of(struct profile *profile, const struct resolved_method *me
         struct profile_function function = {.method = method, .module = module};
         char text[1024];
         if (method) {
-            function.name = plain_name(method, text, sizeof text);
+            function.name = plain_name(profile, method, text, sizeof text);
             function.system_name = system_name_of(profile, method);
             function.file = method->file;
             function.first_line = method->first_line;

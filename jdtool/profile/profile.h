@@ -93,6 +93,7 @@ struct profile_mark {
 struct profile {
     const struct recording *recording; /* whoever made the profile sets it */
     bool keeps_identities; /* of virtual threads and labels; set before the first sample */
+    bool joins_runs;       /* with other runs' profiles: names are normal_name's; the same */
     bool keeps_times;      /* else equal stacks of a thread and event are one sample */
     struct profile_function *functions;
     struct profile_line *lines;

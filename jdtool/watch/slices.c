@@ -158,6 +158,7 @@ static int add_sample(struct sample_sink *base, const struct resolved_sample *sa
     }
     if (!err && !sink->profile && (sink->profile = profile_new(sink->keeps_times))) {
         sink->profile->keeps_identities = sink->options->by_thread;
+        sink->profile->joins_runs = true;
     }
     if (!err && (!sink->profile || profile_add(sink->profile, &merged))) {
         err = no_memory();

@@ -132,6 +132,9 @@ kill "$watch"
 wait "$watch" || fail "the watch ended with status $?: $(tail -n 5 watch.log)"
 is_clean || fail "something is left: $(pgrep -af 'jdtool|perf record'; ls -d /tmp/jdperf-* 2>/dev/null)"
 [[ ! -e server/wrong ]] || fail "the server: $(head -n 3 server/wrong)"
+zcat kept/*.pb.gz | strings >names
+grep -qF "Market\$\$Lambda." names || fail "no lambda of Market has a name without a number"
+! grep -F "Market\$\$Lambda" names | grep '0x' || fail "lambdas have names of one run"
 kept=$(find kept -name '*.pb.gz' | wc -l)
 for protocol in pyroscope otlp parca; do
     got=$(find server -name "$protocol-*.json" | wc -l)

@@ -1,0 +1,14 @@
+/* Names of methods as all runs of one program have them. */
+#ifndef JD_TOOL_NORMAL_NAME_H
+#define JD_TOOL_NORMAL_NAME_H
+
+/*
+ * Leaves out of `name`, in place, what differs from run to run in the names of hidden and generated
+ * classes: numbers, addresses, signs by chance. "A$$Lambda$14/0x00007f42f8000a10.run()" becomes
+ * "A$$Lambda.run()", "jdk.proxy2.$Proxy7.call()" "jdk.proxy2.$Proxy.call()",
+ * "user$eval140.invoke()" "user$eval.invoke()". The flame page's normalName (page/data.js) does the
+ * same.
+ */
+void normal_name(char *name);
+
+#endif
