@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -305,6 +306,13 @@ static bool tell_errors(const struct errors *errors)
     return tell_lines(text, "jdagent:", "");
 }
 
+/* A JVM that ends closes its connections a while before it is gone. */
+static bool ends_soon(const struct live_process *process)
+{
+    struct pollfd end = {.fd = process->pidfd, .events = POLLIN};
+    return poll(&end, 1, 500) == 1;
+}
+
 static void tell_refusal(const struct target *target, const char *options,
                          const struct answer *answer, const struct errors *errors)
 {
@@ -409,6 +417,9 @@ int ask_to_load(const struct target *target, const char *agent, const char *opti
     } else if (result == JNI_EDETACHED) {
         error_message("process %d has not finished starting: try again later", pid);
         err = -ECONNREFUSED;
+    } else if (result && ends_soon(&target->process)) {
+        error_message("process %d has ended", pid);
+        err = -ESRCH;
     } else if (result) {
         tell_refusal(target, options, answer, &errors);
         err = -ECONNREFUSED;

@@ -472,16 +472,20 @@ static void attach_more(struct recorder *recorder)
     while (!recorder->waiting.ended_by && family_next(&recorder->family, &target)) {
         int pid = (int)target.process.pid;
         uint32_t place = recorder->jvm_count;
+        bool lives = true;
         info_message("process %d started without the agent: attaching to it", pid);
         if (place == COMMAND_JVMS_MAX || ask_prepare(&target) || add_jvm(recorder, &target)) {
             target_close(&target);
         } else if (attach(recorder, &recorder->jvms[place])) {
+            lives = process_lives(&recorder->jvms[place].target.process);
             recorder_leave(recorder, place);
         } else {
             clocks_add_begun(&recorder->clocks, pid);
             continue;
         }
-        info_message("  its generated code has no names (jdperf doctor %d)", pid);
+        if (lives) { /* else there is nothing to be done for it */
+            info_message("  its generated code has no names (jdperf doctor %d)", pid);
+        }
     }
 }
 

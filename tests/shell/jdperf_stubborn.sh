@@ -120,6 +120,18 @@ END
     says 'state=running'
     [[ -e early ]] || fail "nobody asked the early JVM"
     run 0 "$JDPERF" stop "$jvm"
+    # It ends while it is asked, and its connections before it.
+    fake jattach <<END
+[[ \$2 != load ]] || {
+    (sleep 0.2 && kill -9 "\$1") >/dev/null 2>&1 &
+    echo 'Unexpected EOF reading response'
+    exit 1
+}
+exec $(command -v jattach) "\$@"
+END
+    PATH=$WORK/bin:$PATH run 1 "$JDPERF" attach "$jvm"
+    says "process $jvm has ended"
+    says_not 'refused'
     rm "$WORK/bin/jattach"
     run 0 "$JDPERF" clean
     stop_jvm
