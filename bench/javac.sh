@@ -8,7 +8,7 @@ sources() {
     major=$(sed -n 's/^JAVA_VERSION="\([0-9]*\).*/\1/p' "$jdk/release")
     [ -e "$zip" ] || zip=/usr/lib/jvm/openjdk-$major/lib/src.zip
     [ -e "$zip" ] || fail "no src.zip of JDK $major (Debian: openjdk-$major-source)"
-    [ -d "$scratch/java.xml" ] || (cd "$scratch" && "$jdk/bin/jar" xf "$(readlink -f "$zip")" java.xml)
+    [ -d "$scratch/java.xml" ] || (cd "$scratch" && "$jdk/bin/jar" -J-XX:TieredStopAtLevel=1 -J-XX:+UseSerialGC xf "$(readlink -f "$zip")" java.xml)
     root=$scratch/java.xml
     if [ "$small" = 1 ]; then
         local part=com/sun/org/apache/xerces/internal/xni

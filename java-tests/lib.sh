@@ -190,7 +190,7 @@ unpack_java_xml() {
         javax/xml/namespace javax/xml/parsers javax/xml/stream javax/xml/transform javax/xml/validation
         javax/xml/xpath org/w3c/dom org/xml/sax)
     if [ "$jdk_major" -ge 9 ]; then
-        "$jdk/bin/jar" xf "$1" java.xml
+        "$jdk/bin/jar" -J-XX:TieredStopAtLevel=1 -J-XX:+UseSerialGC xf "$1" java.xml # with what a short life wants
         return
     fi
     mkdir java.xml

@@ -129,7 +129,7 @@ judge() {
 
 ways=()
 if my_part 0 "frame pointers"; then
-    pipe fp "-F 1499 -g" -XX:+PreserveFramePointer
+    pipe fp "-F 999 -g" -XX:+PreserveFramePointer
     ways+=(fp)
 fi
 if my_part 1 "stack copies"; then

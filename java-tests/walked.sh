@@ -72,9 +72,9 @@ same() {
     fail "$1: too few"
 }
 
-same compiled 3 -XX:MaxInlineLevel=0 -XX:-Inline -cp "$classes" DeepChain SECONDS
+same compiled 2 -XX:MaxInlineLevel=0 -XX:-Inline -cp "$classes" DeepChain SECONDS
 same interpreted 2 -Xint -cp "$classes" DeepChain SECONDS
-same churn 600 -cp "$classes" Churn SECONDS
+same churn 400 -cp "$classes" Churn SECONDS
 same storm 3 -cp "$classes" Storm SECONDS
 if [ "$jdk_major" -ge 21 ]; then
     same virtual 2 -cp "$classes" VirtualThreads SECONDS

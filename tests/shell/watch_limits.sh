@@ -35,7 +35,7 @@ while read -r -u "${control%,*}" word; do
     echo "$word" >>"$WORK/told.$pid"
     echo ack >&"${control#*,}"
     printf '\104\0\0\0\0\0\10\0' # the end of a round
-    [[ ! -e $WORK/busy.$pid ]] || for ((i = 0; i < 20000; i++)); do :; done
+    [[ ! -e $WORK/busy.$pid ]] || for ((i = 0; i < 5000; i++)); do :; done
 done
 END
 
