@@ -66,6 +66,10 @@ if [ "$jdk_major" -ge 17 ] && my_part 0 "methods without a frame"; then
     [ "$entries" -gt 80 ] || fail "only $entries samples in what these entries call"
     at_least "$behind" "$entries" 97 || fail "stacks end at entries without a frame"
     at_least "$rooted" "$stacks" 97 || fail "$rooted of $stacks stacks reach their root"
+    # They have no method to be named by, and nobody misses it.
+    read -r named interpreted < <(sed -n 's/.*"interpreted_frames\(_named\)*": \([0-9]*\).*/\2/p' \
+        "$scratch/entries/scorecard.json" | head -n 2 | xargs)
+    at_least "$named" "$interpreted" 98 || fail "$((interpreted - named)) of $interpreted frames are only Interpreter"
 fi
 
 my_part 1 "classes that come and go" || exit 0

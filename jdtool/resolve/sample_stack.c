@@ -323,6 +323,15 @@ static const struct resolved_method *interpreted_method(struct resolver *resolve
     return method;
 }
 
+/* The interpreter's entries of Math.sin, CRC32.update and the like are called and build no frame:
+ * there is no method to be read, and the stub that they call tells what runs. */
+static bool is_frameless_entry(const struct addr_location *al, const struct unwind_frame *unwound)
+{
+    const struct frame_row *row =
+        unwound->caller && !unwound->method ? find_code_row(NULL, &al->unwind) : NULL;
+    return row && row->cfa == FRAME_CFA_REG;
+}
+
 /* Says so long that holds. */
 static uint64_t name_interpreted(struct resolver *resolver, const struct addr_location *al,
                                  const struct unwind_frame *unwound, uint32_t *location)
@@ -333,6 +342,9 @@ static uint64_t name_interpreted(struct resolver *resolver, const struct addr_lo
     struct location wanted = *stack_table_location_at(stacks, *location);
     struct resolved_frame line = *location_own(&wanted);
     struct interpreted_frame named;
+    if (is_frameless_entry(al, unwound)) {
+        return al->until; /* it is the stub that it is */
+    }
     line.kind = RESOLVED_INTERPRETED;
     if (al->dump && al->dump->names &&
         interpreter_name(al->dump->names, unwound, resolver->time, &named)) {

@@ -132,7 +132,8 @@ static void count_frame(struct scorecard_frames *frames, const struct location *
     frames->generated = (uint16_t)(frames->generated + (generated ? times : 0));
     frames->unnamed = (uint16_t)(frames->unnamed + (unnamed ? times : 0));
     frames->interpreted = (uint16_t)(frames->interpreted + (named ? times : 0));
-    frames->stubs = (uint16_t)(frames->stubs + (interpreted && !named ? times : 0));
+    uint16_t *nameless = frame->kind == RESOLVED_INTERPRETED ? &frames->nameless : &frames->stubs;
+    *nameless = (uint16_t)(*nameless + (interpreted && !named ? times : 0));
 }
 
 /* What is at a node and outwards; counted once, for the nodes between it and one that was known.
@@ -213,10 +214,12 @@ static int count_frames(struct scorecard *scorecard, struct scorecard_tally *tal
     tally->frames += frames->generated;
     tally->frames_named += frames->generated - frames->unnamed;
     tally->interpreted += frames->interpreted;
-    tally->interpreted_stubs += frames->stubs;
+    /* Where stacks are unwound, what is a stub has no method: it was looked for. */
+    uint32_t nameless = frames->nameless + (sample->recorded->unwound ? 0U : frames->stubs);
+    tally->interpreted_stubs += nameless;
     event->frames += frames->generated;
     event->frames_named += frames->generated - frames->unnamed;
-    event->interpreted_stubs += frames->stubs;
+    event->interpreted_stubs += nameless;
     if (frames->unnamed) {
         count_unnamed(tally, sample);
     }

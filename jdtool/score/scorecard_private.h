@@ -37,7 +37,9 @@ struct scorecard_tally {
 struct scorecard_frames {
     uint16_t is_known;
     uint16_t all;
-    uint16_t generated, unnamed, interpreted, stubs; /* of those */
+    uint16_t generated, unnamed, interpreted; /* of those, */
+    uint16_t nameless;                        /* and of the interpreter, without a method, */
+    uint16_t stubs;                           /* or of which nobody looked for one */
 };
 
 /* Processes with a tally of their own; what more there are share one. */
