@@ -7,7 +7,7 @@ compile_sample
 mkdir here there
 # Where sudo is called: in a directory of its caller's.
 ! is_root || chown 65534:65534 here
-SUDO_UID=65534 SUDO_GID=65534 run 0 "$JDPERF" record -o here/p -- java -cp classes Market 4
+SUDO_UID=65534 SUDO_GID=65534 run 0 "$JDPERF" record -o here/p -- java -cp classes Market 2
 if part "what sudo has recorded" is_root; then
     # Everything is his, also what is put there when it is packed: he could not remove it else.
     SUDO_UID=65534 SUDO_GID=65534 run 0 "$JDPERF" bundle here/p -o here/his.tar.gz

@@ -21,7 +21,7 @@ ln -s "$WORK/a b/usr/bin/jdperf" jdperf
 for jdperf in "$WORK/a b/usr/bin/jdperf" ./jdperf; do
     run 0 "$jdperf" --version
     says "jdperf $version"
-    run 0 "$jdperf" record -o 'a profile 12:30' -- java -cp classes Market 3
+    run 0 "$jdperf" record -o 'a profile 12:30' -- java -cp classes Market 2
     says 'with a name'
     run 0 "$jdperf" report 'a profile 12:30' --limit 0
     says 'Market.takeOrders()'
@@ -31,7 +31,7 @@ says 'List<Order> orders = new ArrayList<>();'
 run 0 ./jdperf flame 'a profile 12:30'
 run 0 ./jdperf bundle 'a profile 12:30' -o 'a bundle.tar'
 # Through the environment the path has a blank in it, too.
-run 0 ./jdperf record -o 'a profile 12:30' -- sh -c 'java -cp classes Market 2'
+run 0 ./jdperf record -o 'a profile 12:30' -- sh -c 'java -cp classes Market 1'
 run 0 ./jdperf report 'a profile 12:30' --limit 0
 says 'Market.takeOrders()'
 
