@@ -27,6 +27,7 @@ trap 'terminal kill-server 2>/dev/null || :; kill -9 $jvm $second 2>/dev/null ||
 java -cp classes Market 3000 first >jvm.out 2>&1 </dev/null &
 jvm=$!
 wait_until 60 "JVM" listens "$jvm"
+wait_until 60 "code that is hot" has_worked "$jvm" 3 # machine code is shown of what was sampled when it is asked for
 
 screen() {
     terminal capture-pane -p >"$WORK/screen"
