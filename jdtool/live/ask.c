@@ -402,12 +402,14 @@ int ask_to_load(const struct target *target, const char *agent, const char *opti
         }
         err = wait_ms(waiting, 500);
     }
+    const bool refuses = result && result != JNI_EEXIST && result != JNI_EDETACHED;
     if (err == -ETIMEDOUT) {
         error_message("process %d has not answered for %d s: %s", pid, (int)(ms / 1000), options);
         tell_silence(target);
     } else if (err == -EINTR) {
         error_message("interrupted while waiting for process %d: %s", pid, options);
-    } else if (err == -ESRCH || (result && !process_lives(&target->process))) {
+    } else if (err == -ESRCH || (result && !process_lives(&target->process)) ||
+               (!err && refuses && ends_soon(&target->process))) {
         error_message("process %d has ended", pid);
         err = -ESRCH;
     } else if (err) {
@@ -417,9 +419,6 @@ int ask_to_load(const struct target *target, const char *agent, const char *opti
     } else if (result == JNI_EDETACHED) {
         error_message("process %d has not finished starting: try again later", pid);
         err = -ECONNREFUSED;
-    } else if (result && ends_soon(&target->process)) {
-        error_message("process %d has ended", pid);
-        err = -ESRCH;
     } else if (result) {
         tell_refusal(target, options, answer, &errors);
         err = -ECONNREFUSED;
