@@ -14,7 +14,7 @@ run() {
     rm -rf "$scratch/in" "$scratch/out" "$scratch/dump"
     mkdir "$scratch/dump"
     mkfifo "$scratch/in"
-    "$jdk/bin/java" "${dynamic[@]}" -XX:+UseSerialGC -Xmx256m "$@" -cp "$classes" ManyThreads "$count" \
+    "$jdk/bin/java" "${dynamic[@]}" -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx256m "$@" -cp "$classes" ManyThreads "$count" \
         <"$scratch/in" >"$scratch/out" 2>"$scratch/err" &
     pid=$!
     children=("$pid")
