@@ -358,7 +358,7 @@ static int find_by_name(const char *word, pid_t *pid)
         return -ESRCH;
     }
     if (search.count > 1) {
-        error_message("'%s' is part of %u JVMs' names; give a pid, or more of the name:", word,
+        error_message("'%s' is part of %u JVMs' names: give a pid, or more of the name", word,
                       search.count);
         search.tell = true;
         target_walk(take_name, &search);

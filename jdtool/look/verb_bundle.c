@@ -499,10 +499,10 @@ static int make(struct look *look, const struct kind *kind, const char *out)
     const char *name = name_of(look);
     const char *slash = strrchr(out, '/');
     const char *file = slash ? slash + 1 : out;
-    info_message("%s: %s; another machine opens it with: tar xf %s%s && perf --buildid-dir "
-                 "%s/buildid report -i %s/perf.jit.data",
+    info_message("%s: %s; another machine opens it with: tar xf %s%s && jdperf report %s, or "
+                 "without jdperf: perf --buildid-dir %s/buildid report -i %s/perf.jit.data",
                  out, size, strchr(file, ':') ? "./" : "" /* else tar asks another host */, file,
-                 name, name);
+                 name, name, name);
     return STATUS_DONE;
 }
 

@@ -40,6 +40,7 @@ summary here/p >before
 grep -qE 'Market\.(takeOrders|price)\(' before || fail "no Java names here"
 grep -q 'libjvm.so .*[a-z]' before || fail "no native names here"
 tar xf p.tar.gz -C there
+run 0 "$JDPERF" report there/p
 holes=there/p/perf.jit-holes.so
 [[ $(stat -c %s $holes) == $((300 << 20)) ]] || fail "$(ls -ls $holes)"
 (($(du -k $holes | cut -f 1) < 1000)) || fail "holes are full: $(ls -ls $holes)"

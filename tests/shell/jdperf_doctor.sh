@@ -277,10 +277,13 @@ start_jvm java -XX:+DisableAttachMechanism "${IDLE_JVM[@]}" -cp classes Calm 600
 doctor 1 "$jvm"
 state BAD attach 'DisableAttachMechanism'
 "$JDPERF" jvms | grep -qE "^ *$jvm .* no: refuses attach " || fail "jvms does not say that $jvm refuses to be attached to"
-kill "$jvm"
+refuser=$jvm
 
 # A JVM that ends while jvms looks how busy it is, is listed no more.
 start_jvm java -cp classes Calm 600
+doctor 1 'Calm 600'
+state BAD process "JVMs' names -> give a pid"
+kill "$refuser"
 "$JDPERF" jvms >output 2>&1 &
 lister=$!
 where='' deadline=$((SECONDS + 10))
