@@ -119,6 +119,28 @@ TEST_WITH(a_child_that_is_silent_is_killed, scratch_create, scratch_remove)
         child_talk(&options, &waiting, deadline_in(5000), answer, sizeof answer, &status), 0);
 }
 
+/* Who asks another process waits no longer than that lives, but hears what was said before. */
+TEST_WITH(a_child_ends_with_whom_it_asks, scratch_create, scratch_remove)
+{
+    char answer[32];
+    int status;
+    pid_t other = fork();
+    if (other == 0) {
+        (void)usleep(100000);
+        _exit(0);
+    }
+    struct live_process process;
+    assert_int_equal(process_open(other, &process), 0);
+    char *const arguments[] = {"sh", "-c", "echo hello; exec sleep 600", NULL};
+    struct child_options options = {.arguments = arguments, .others_end = process.pidfd};
+    int64_t deadline = deadline_in(300000);
+    assert_int_equal(child_talk(&options, &waiting, deadline, answer, sizeof answer, &status),
+                     -ETIMEDOUT);
+    assert_true(now_ms() < deadline - 200000);
+    process_close(&process);
+    assert_int_equal(waitpid(other, NULL, 0), other);
+}
+
 TEST_WITH(programs_are_found_as_a_shell_does, scratch_create, scratch_remove)
 {
     char found[PATH_MAX];

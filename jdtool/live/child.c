@@ -266,6 +266,9 @@ static bool gather(int from, char *answer, size_t size, size_t *used)
     return n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
+/* What was said of another process before its end is still heard. */
+enum { SOON_MS = 200 };
+
 int child_talk(const struct child_options *options, struct waiting *waiting, int64_t deadline,
                char *answer, size_t size, int *status)
 {
@@ -284,18 +287,26 @@ int child_talk(const struct child_options *options, struct waiting *waiting, int
     int err = child_start(&child, &with_pipe);
     close(says[1]);
     fcntl(says[0], F_SETFL, O_NONBLOCK);
+    int other = options->others_end;
     int64_t remind = options->still ? deadline_in(3000) : NO_DEADLINE;
     while (!err && !child_ended(&child)) {
-        struct pollfd both[] = {{.fd = says[0], .events = POLLIN},
-                                {.fd = child.pidfd, .events = POLLIN}};
-        err = wait_for(waiting, both, 2, deadline < remind ? deadline : remind, true);
+        struct pollfd all[] = {{.fd = says[0], .events = POLLIN},
+                               {.fd = child.pidfd, .events = POLLIN},
+                               {.fd = other > 0 ? other : -1, .events = POLLIN}};
+        err = wait_for(waiting, all, 3, deadline < remind ? deadline : remind, true);
+        if (!err && all[2].revents) {
+            int64_t soon = deadline_in(SOON_MS);
+            deadline = soon < deadline ? soon : deadline;
+            remind = NO_DEADLINE;
+            other = 0;
+        }
         if (err == -ETIMEDOUT && now_ms() < deadline) {
             info_message("%s", options->still);
             remind = NO_DEADLINE;
             err = 0;
             continue;
         }
-        if (!err && both[0].revents && !gather(says[0], answer, size, &used)) {
+        if (!err && all[0].revents && !gather(says[0], answer, size, &used)) {
             close(says[0]); /* it has closed its outputs, and runs on */
             says[0] = -1;
         }

@@ -166,23 +166,28 @@ static bool is_among(const struct recorder *recorder, pid_t pid)
 
 /* Whom sessions point to stays where it is: one that is not kept has all its places from its
  * beginning, and a profile finds its JVMs before it attaches. */
-static int add_jvm(struct recorder *recorder, const struct target *target)
+/* In the place of one that was left, or behind the others: *place. */
+static int add_jvm(struct recorder *recorder, const struct target *target, uint32_t *place)
 {
-    struct running_jvm *place = NULL;
-    for (uint32_t i = 0; i < recorder->jvm_count && !place; i++) {
-        place = recorder->jvms[i].target.process.pid ? NULL : &recorder->jvms[i];
+    *place = 0;
+    while (*place < recorder->jvm_count && recorder->jvms[*place].target.process.pid) {
+        ++*place;
     }
-    if (!place && recorder->start_reader && recorder->jvm_count == RECORDING_LOOKED_AT_MAX) {
+    bool is_new = *place == recorder->jvm_count;
+    if (is_new && recorder->start_reader && recorder->jvm_count == RECORDING_LOOKED_AT_MAX) {
         error_message("profiling %d JVMs, the most that are possible", RECORDING_LOOKED_AT_MAX);
         return STATUS_FAILED;
     }
-    if (!place && ARRAY_RESERVE(recorder->jvms, recorder->jvm_count, recorder->jvm_room)) {
+    if (is_new && ARRAY_RESERVE(recorder->jvms, recorder->jvm_count, recorder->jvm_room)) {
         error_message("failed to start: %s", strerror(ENOMEM));
         return STATUS_FAILED;
     }
-    place = place ? place : &recorder->jvms[recorder->jvm_count++];
-    *place = (struct running_jvm){
+    recorder->jvm_count += is_new;
+    recorder->jvms[*place] = (struct running_jvm){
         .target = *target, .joining = NO_JOINING, .guardian = {.ours = -1, .child = NO_CHILD}};
+    for (uint32_t i = 0; i < recorder->jvm_count; i++) { /* which may have moved */
+        recorder->jvms[i].joining.session.target = &recorder->jvms[i].target;
+    }
     return STATUS_DONE;
 }
 
@@ -197,7 +202,8 @@ static int find_jvm(struct recorder *recorder, const char *word)
         return STATUS_DONE;
     }
     int status = ask_prepare(&target) ? STATUS_FAILED : STATUS_DONE;
-    status = status ? status : add_jvm(recorder, &target);
+    uint32_t place;
+    status = status ? status : add_jvm(recorder, &target, &place);
     if (status) {
         target_close(&target);
     }
@@ -471,10 +477,11 @@ static void attach_more(struct recorder *recorder)
     family_look(&recorder->family);
     while (!recorder->waiting.ended_by && family_next(&recorder->family, &target)) {
         int pid = (int)target.process.pid;
-        uint32_t place = recorder->jvm_count;
+        uint32_t place;
         bool lives = true;
         info_message("process %d started without the agent: attaching to it", pid);
-        if (place == COMMAND_JVMS_MAX || ask_prepare(&target) || add_jvm(recorder, &target)) {
+        if (recorder->jvm_count == COMMAND_JVMS_MAX || ask_prepare(&target) ||
+            add_jvm(recorder, &target, &place)) {
             target_close(&target);
         } else if (attach(recorder, &recorder->jvms[place])) {
             lives = process_lives(&recorder->jvms[place].target.process);

@@ -160,6 +160,18 @@ attached() {
 attached env -i "$java" "${quick[@]}" -cp classes Calm 2
 attached sh -c '"$@"; true' sh "${AS_NOBODY[@]}" env -i "$java" "${quick[@]}" -cp classes Calm 2
 attached "${AS_NOBODY[@]}" "$java" "${quick[@]}" -cp classes Calm 2 # who may not write there
+# One that cannot be attached to is no reason to leave out those that follow.
+jattach=$(command -v jattach)
+fake jattach <<END
+[[ \$2 != load || -e $WORK/refused ]] || { : >$WORK/refused; echo no; exit 1; }
+exec $jattach "\$@"
+END
+# shellcheck disable=SC2016
+"$JDPERF" record -o both -- sh -c 'env -i "$@" 1; env -i "$@" 2' sh "$java" "${quick[@]}" -cp classes Market >output 2>&1 || (($? == 3)) ||
+    fail "status $?: $(cat output)"
+rm bin/jattach
+[[ $(grep -c 'its generated code has no names' output) == 1 && $(compgen -G 'both/jit-*.dump' | wc -l) == 1 ]] ||
+    fail "not one of two JVMs was attached to: $(cat output)"
 mkdir root
 export -f attached says says_not fail
 # shellcheck disable=SC2016
