@@ -687,6 +687,9 @@ TEST_WITH(test_shapes_by_name, NULL, teardown)
     assert_int_equal(frames_shape_of("Interpreter", -1), FRAMES_INTERPRETER);
     assert_int_equal(frames_shape_of("I2C/C2I adapters(0xbb)@0x7f", 3), FRAMES_ADAPTER);
     assert_int_equal(frames_shape_of("SafepointBlob", 3), FRAMES_JUMPED_TO);
+    assert_int_equal(frames_shape_of("ExceptionBlob", 3), FRAMES_JUMPED_TO);
+    assert_int_equal(frames_shape_of("exception_blob (C2 runtime)", 3), FRAMES_JUMPED_TO);
+    assert_int_equal(frames_shape_of("handle_exception_blob (C1 runtime)", 3), FRAMES_STUB);
     assert_int_equal(frames_shape_of("InlineCacheBuffer", 3), FRAMES_FRAMELESS);
     assert_int_equal(frames_shape_of("cont_returnBarrierExc", 3), FRAMES_CONTINUATION);
     assert_int_equal(frames_shape_of("java.lang.Object.hashCode()", -1), FRAMES_COMPILED);

@@ -50,9 +50,10 @@ enum frames_shape frames_shape_of(const char *name, int64_t kind)
     if (strcmp(name, "InlineCacheBuffer") == 0) {
         return FRAMES_FRAMELESS;
     }
-    /* SharedRuntime::generate_handler_blob and OptoRuntime::generate_exception_blob */
+    /* SharedRuntime::generate_handler_blob and OptoRuntime::generate_exception_blob, from JDK 28 on
+     * "exception_blob (C2 runtime)" */
     if (text_begins(name, "SafepointBlob") || text_begins(name, "ExceptionBlob") ||
-        strstr(name, "polling_page_") != NULL) {
+        text_begins(name, "exception_blob") || strstr(name, "polling_page_") != NULL) {
         return FRAMES_JUMPED_TO;
     }
     /* A dump without our trailer: methods carry their class, HotSpot's blobs do not. */
