@@ -52,9 +52,11 @@ done
 
 for how in '' --keep-raw '--keep-raw --sampler perf'; do
     status=0
+    kill -CONT "${jvms[@]}"
     # 3: JVMs of others, without an agent, may be among what is recorded.
     # shellcheck disable=SC2086 # may be nothing
     "$JDPERF" record -o p -a -d 3 $how >output 2>&1 </dev/null || status=$?
+    kill -STOP "${jvms[@]}" # they need not be busy while files are read
     ((status == 0 || status == 3)) || fail "status $status of record -a"
     (($(find p -name 'jit-*.dump' | wc -l) >= 3)) || fail "not all dumps were fetched: $(find p -name 'jit-*')"
     run 0 "$JDPERF" script p -F pid,comm,ip,sym
