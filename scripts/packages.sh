@@ -17,7 +17,7 @@ PACKAGES_JDK=(openjdk-17-jdk-headless)
 
 # For the tests. A test whose package cannot be had is skipped by name. A|B: either will do, and A is asked for,
 # which may be but another name of B (libcurl4 since Debian 13).
-PACKAGES_TEST=(libcmocka-dev zlib1g-dev git shellcheck clang-format clang-tidy "libclang-rt-dev|libclang-rt-14-dev" dpkg-dev debootstrap groff-base g++
+PACKAGES_TEST=(libcmocka-dev zlib1g-dev git ninja-build shellcheck clang-format clang-tidy "libclang-rt-dev|libclang-rt-14-dev" dpkg-dev debootstrap groff-base g++
     maven "linux-source|linux-source-6.1" xz-utils valgrind strace bsdextrautils python3 python3-venv openssl procps util-linux file dpkg-dev groff-base python3-yaml
     zstd bpftrace python3-bpfcc chromium chromium-driver hotspot "qemu-user-static|qemu-user" gcc-aarch64-linux-gnu libc6-dev-arm64-cross musl-tools zsh fish tmux)
 
