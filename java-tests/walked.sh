@@ -102,7 +102,7 @@ if [ "$jdk_major" -ge 21 ]; then
     frozen serial 1 -XX:+UseSerialGC -Xmx32m
     [ "$long" = 0 ] || frozen parallel 1 -XX:+UseParallelGC -Xmx32m # of events below
     frozen g1 1 -XX:+UseG1GC -Xmx32m
-    frozen wide 1 -Xint -XX:+UseSerialGC -XX:-UseCompressedOops
+    frozen wide 1 -Xint -XX:+UseSerialGC -XX:-UseCompressedOops -Xcheck:jni # which the agent asks otherwise for offsets
     frozen z 0 -XX:+UseZGC
 fi
 

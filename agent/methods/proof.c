@@ -5,7 +5,7 @@
  * (runtime/jfieldIDWorkaround.hpp): the offset above two bits, the upper of which says "instance
  * field". In JDK 28 the form is another one. And -Xcheck:jni looks into such an id, finds that the
  * field is not declared, and ends the JVM. In both cases the JDK's own Unsafe reads the field, ten
- * times slower.
+ * times slower, and tells the offsets of others.
  */
 #include "agent/methods/proof.h"
 
@@ -23,6 +23,7 @@ struct proof {
     bool by_unsafe;
     jobject unsafe;
     jmethodID get_long;
+    jmethodID get_offset; /* of a field; NULL before JDK 10 */
 
     int32_t frozen[JITDUMP_CODE_FROZEN_COUNT];
     atomic_bool knows_frozen;
@@ -71,6 +72,9 @@ static bool find_unsafe(struct proof *proof, JNIEnv *jni)
             proof->get_long = (*jni)->GetMethodID(jni, klass, "getLong", "(Ljava/lang/Object;J)J");
             if (!clear_exception(jni) && unsafe && proof->get_long) {
                 proof->unsafe = (*jni)->NewGlobalRef(jni, unsafe);
+                proof->get_offset = (*jni)->GetMethodID(jni, klass, "objectFieldOffset",
+                                                        "(Ljava/lang/Class;Ljava/lang/String;)J");
+                (void)clear_exception(jni);
             }
             (*jni)->DeleteLocalRef(jni, unsafe);
         }
@@ -161,12 +165,22 @@ static bool prove_class(const struct proof *proof, jvmtiEnv *jvmti, JNIEnv *jni,
 
 /* ---- Continuations ---- */
 
-/* The offset of a field, which its id has above two bits (see above); -1: there is none. */
-static int32_t field_offset(jvmtiEnv *jvmti, jclass klass, const char *name)
+/* The offset of a field; -1: there is none. */
+static int32_t field_offset(const struct proof *proof, jvmtiEnv *jvmti, JNIEnv *jni, jclass klass,
+                            const char *name)
 {
     enum { INSTANCE = 2, FARTHEST = 1024 };
-    const uintptr_t id = (uintptr_t)field_fetch(jvmti, klass, name, NULL);
-    return (id & 3) == INSTANCE && id >> 2 < FARTHEST ? (int32_t)(id >> 2) : -1;
+    if (!proof->by_unsafe) { /* its id has it above two bits (see above) */
+        const uintptr_t id = (uintptr_t)field_fetch(jvmti, klass, name, NULL);
+        return (id & 3) == INSTANCE && id >> 2 < FARTHEST ? (int32_t)(id >> 2) : -1;
+    }
+    jstring word = (*jni)->NewStringUTF(jni, name);
+    jlong offset = clear_exception(jni) || !word
+                       ? -1
+                       : (*jni)->CallLongMethod(jni, proof->unsafe, proof->get_offset, klass, word);
+    offset = clear_exception(jni) ? -1 : offset; /* InternalError: no such field */
+    (*jni)->DeleteLocalRef(jni, word);
+    return offset >= 0 && offset < FARTHEST ? (int32_t)offset : -1;
 }
 
 static void find_frozen(struct proof *proof, jvmtiEnv *jvmti, JNIEnv *jni)
@@ -174,7 +188,7 @@ static void find_frozen(struct proof *proof, jvmtiEnv *jvmti, JNIEnv *jni)
     static const char *const fields[] = {"parent", "size", "sp", "bottom", "argsize"};
     enum { FIRST_JDK = 21, STACK = JITDUMP_CODE_FROZEN_STACK - JITDUMP_CODE_FROZEN_FIRST };
     /* Those move objects while threads run. */
-    if (proof->by_unsafe || proof->major < FIRST_JDK ||
+    if ((proof->by_unsafe && !proof->get_offset) || proof->major < FIRST_JDK ||
         hotspot_flag_is_on(proof->hotspot, "UseZGC", true) ||
         hotspot_flag_is_on(proof->hotspot, "UseShenandoahGC", false)) {
         return;
@@ -184,9 +198,9 @@ static void find_frozen(struct proof *proof, jvmtiEnv *jvmti, JNIEnv *jni)
         clear_exception(jni) ? NULL : (*jni)->FindClass(jni, "jdk/internal/vm/Continuation");
     if (!clear_exception(jni) && chunk && continuation) {
         int32_t *frozen = proof->frozen;
-        frozen[0] = field_offset(jvmti, continuation, "tail");
+        frozen[0] = field_offset(proof, jvmti, jni, continuation, "tail");
         for (int i = 0; i < 5; i++) {
-            frozen[i + 1] = field_offset(jvmti, chunk, fields[i]);
+            frozen[i + 1] = field_offset(proof, jvmti, jni, chunk, fields[i]);
         }
         frozen[STACK] = hotspot_object_size(proof->hotspot, klass_of(proof, jni, chunk));
         frozen[STACK + 1] = hotspot_flag_is_on(proof->hotspot, "UseCompressedOops", true) ? 4 : 8;
