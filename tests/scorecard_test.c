@@ -312,6 +312,37 @@ TEST(test_limits_of_names_and_roots)
     }
 }
 
+/* Stacks that end where a virtual thread's callers are in the heap lack them, whoever is to blame:
+ * such a profile is not good, and never bad. */
+TEST(test_frozen_callers_are_judged)
+{
+    static const struct {
+        uint32_t frozen; /* of 200 */
+        const char *verdict, *reason;
+    } cases[] = {
+        {10, "good", "\"\""},
+        {11, "fair", "\"5.5 % of the stacks lack callers, which are frozen in the heap\""},
+        {200, "fair", "\"100.0 % of the stacks lack callers"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char verdict[64];
+        struct perf_file file = begin_recording(state);
+        struct dump_builder dump = dump_start();
+        dump_load(&dump, 1000100, CODE, 16, 1, "a.A.m()");
+        dump_load(&dump, 1000100, CODE + 64, 16, 2, "Stub Generator cont_returnBarrier_stub");
+        write_dump(state, &dump, "jit-4242.dump");
+        put_samples(&file, 200 - cases[i].frozen, CODE, true);
+        for (uint32_t k = 0; k < cases[i].frozen; k++) {
+            uint64_t chain[] = {PERF_CONTEXT_USER, CODE, CODE + 64 + 1, LIBC + 0x10};
+            put_sample(&file, PID, 1000300, chain, 4);
+        }
+        const char *card = card_of(state, &file, NULL);
+        snprintf(verdict, sizeof verdict, "\"verdict\": \"%s\",", cases[i].verdict);
+        assert_says(card, verdict);
+        assert_says(card, cases[i].reason);
+    }
+}
+
 /* A frame that says no more than Interpreter is none that has a name, where the stack could tell
  * its method: frame pointers never do. */
 TEST(test_interpreted_frames_without_a_method_are_judged)

@@ -596,6 +596,11 @@ static void judge_roots(const struct scorecard *card, struct judgement *judgemen
                                                     : VERDICT_GOOD,
                    text);
     }
+    /* With some collectors nobody can have them. */
+    double frozen = share(card->jvms.stacks_frozen, card->jvms.stacks);
+    snprintf(text, sizeof text, "%.1f %% of the stacks lack callers, which are frozen in the heap",
+             100 * frozen);
+    add_reason(judgement, frozen > 1 - SCORECARD_ROOTED_GOOD ? VERDICT_FAIR : VERDICT_GOOD, text);
 }
 
 /* What the kernel had no room for: of events no time tells it, and nothing where that is not known.
