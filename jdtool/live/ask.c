@@ -174,8 +174,7 @@ static int talk(const struct target *target, char *const *arguments, bool as_use
              (int)target->process.pid);
     struct child_options options = {
         .arguments = arguments,
-        .others_end =
-            target->process.pidfd, /* jattach waits for an answer for seconds all the same */
+        .others_end = target->process.pidfd, /* which jattach does not look at for seconds */
         .still = still,
         .drop = as_user && geteuid() == 0 && target->uid != 0,
         .uid = target->uid,

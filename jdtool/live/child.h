@@ -31,7 +31,7 @@ struct child_options {
     bool drop;        /* run as this user and group, without further groups */
     uid_t uid;
     gid_t gid;
-    int others_end;    /* for child_talk, of a pidfd: ends it, too, a moment later; 0: none */
+    int others_end;    /* for child_talk, a pidfd: it ends a moment after that process; 0: none */
     const char *still; /* for child_talk: said when it takes more than 3 s; NULL: nothing */
     /* Instead of a program: it returns the exit status. Signals that end us stay blocked in it. */
     int (*work)(void *context);

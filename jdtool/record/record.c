@@ -164,8 +164,6 @@ static bool is_among(const struct recorder *recorder, pid_t pid)
     return false;
 }
 
-/* Whom sessions point to stays where it is: one that is not kept has all its places from its
- * beginning, and a profile finds its JVMs before it attaches. */
 /* In the place of one that was left, or behind the others: *place. */
 static int add_jvm(struct recorder *recorder, const struct target *target, uint32_t *place)
 {
@@ -185,7 +183,8 @@ static int add_jvm(struct recorder *recorder, const struct target *target, uint3
     recorder->jvm_count += is_new;
     recorder->jvms[*place] = (struct running_jvm){
         .target = *target, .joining = NO_JOINING, .guardian = {.ours = -1, .child = NO_CHILD}};
-    for (uint32_t i = 0; i < recorder->jvm_count; i++) { /* which may have moved */
+    /* They may have moved. */
+    for (uint32_t i = 0; i < recorder->jvm_count; i++) {
         recorder->jvms[i].joining.session.target = &recorder->jvms[i].target;
     }
     return STATUS_DONE;
