@@ -428,6 +428,22 @@ TEST_WITH(test_a_breakpoint_on_a_push, set_up, NULL)
     assert_int_equal(frames[1].ip, CALLER + 8);
 }
 
+/* The kernel has done the push, and the pc is at it still. Where it is not done it is not so. */
+TEST_WITH(test_a_push_that_is_emulated, set_up, NULL)
+{
+    stack[0] = at(9);
+    stack[1] = CALLER + 9;
+    assert_int_equal(walk_pushing(FUNCTION, at(9)), UNWIND_ROOT);
+    assert_int_equal(count, 2);
+    assert_int_equal(frames[1].ip, CALLER + 8);
+    stack[1] = 1;
+    assert_int_not_equal(walk_pushing(FUNCTION, at(9)), UNWIND_ROOT);
+    stack[0] = CALLER + 5;
+    stack[1] = CALLER + 9;
+    assert_int_equal(walk_pushing(FUNCTION, at(9)), UNWIND_ROOT);
+    assert_int_equal(frames[1].ip, CALLER + 4);
+}
+
 /* An endbr64 that a uprobe stands on is stepped over in the kernel's page, which is no caller; what
  * is not code is no return address. */
 enum { STEPPED = 0x9000 };

@@ -445,26 +445,30 @@ static bool is_by_push(const struct native_row *row, int32_t offset)
 
 /*
  * x86-64: a uprobe on `push %rbp` puts an int3 in its place, which leaves the pc behind itself
- * until the kernel comes to handle it (handle_swbp sets it back). A sample of the clock in between
- * has the row of what is pushed, and the return address at sp still. Of a thread that throws
- * exceptions all the time, which are recorded, one in twenty is such. The row to step by: that one,
- * or the push's.
+ * until the kernel comes to handle it (handle_swbp sets it back), and the return address at sp
+ * still. Then the kernel does the push, and a moment later sets the pc behind it
+ * (push_emulate_op). A sample of the clock in between has the other row. Of a thread that throws
+ * exceptions all the time, which are recorded, one in twenty is of the first kind, one in a hundred
+ * of the second. The row to step by.
  */
 static const struct native_row *
 row_at_breakpoint(struct walk *walk, const struct unwind_place *place, const struct native_row *row)
 {
     const struct unwind_process *process = walk->process;
+    const bool is_behind = is_by_push(row, 16);
+    const uint64_t sp = value_of(walk, x86_64.sp);
     uint64_t word;
-    if (walk->caller || process->machine == EM_AARCH64 || !is_by_push(row, 16) ||
-        !known(walk, x86_64.fp) || !read_word(walk, value_of(walk, x86_64.sp), &word) ||
-        word == value_of(walk, x86_64.fp)) {
+    if (walk->caller || process->machine == EM_AARCH64 || !(is_behind || is_by_push(row, 8)) ||
+        !known(walk, x86_64.fp) || !read_word(walk, sp, &word) ||
+        (word == value_of(walk, x86_64.fp)) == is_behind ||
+        (!is_behind && !read_word(walk, sp + 8, &word))) {
         return row;
     }
     const struct unwind_place *caller = find(walk, word, true);
-    const struct unwind_place *push = find(walk, walk->pc - 1, false);
-    bool is = (caller->code || caller->mapped) && push->object &&
-              is_by_push(process->row(process->context, push), 8);
-    return process->row(process->context, is ? push : place); /* a row may last until the next */
+    const struct unwind_place *other = find(walk, is_behind ? walk->pc - 1 : walk->pc + 1, false);
+    bool is = (caller->code || caller->mapped) && other->object &&
+              is_by_push(process->row(process->context, other), is_behind ? 8 : 16);
+    return process->row(process->context, is ? other : place); /* a row may last until the next */
 }
 
 static bool step_native(struct walk *walk, const struct native_row *row)

@@ -817,23 +817,27 @@ static __always_inline struct walk_mapping *mapping_at(struct walk *w, u64 at)
 }
 
 /*
- * x86-64: a uprobe's int3 leaves the pc behind itself until the kernel comes to handle it, so that
- * the push of the frame pointer in whose place it stands, JVM_FillInStackTrace's, seems to be done
- * (step_native of unwind.c). bits: the row there.
+ * x86-64: of a uprobe's int3 in the place of a push of the frame pointer, JVM_FillInStackTrace's,
+ * the pc is behind it before the push is done, and then before it although it is
+ * (row_at_breakpoint of unwind.c). How many words the CFA is above sp; 0: the row is right. bits:
+ * the row there.
  */
-static __always_inline bool is_at_breakpoint(const struct scratch *s, u32 bits)
+static __always_inline u32 words_at_breakpoint(const struct scratch *s, u32 bits)
 {
 #ifndef __TARGET_ARCH_arm64
     const struct walk *w = &s->walk;
-    u64 pushed = 0;
+    u64 word = 0;
     u8 code = 0;
-    return !w->caller && s->head.flags & WALKED_IN_KERNEL && RULE(bits) == WALK_BY_SP &&
-           CFA(bits) == 2 && FP(bits) == -2 &&
-           !bpf_probe_read_user(&code, 1, (void *)(w->pc - 1)) && code == 0xcc &&
-           get(w->sp, &pushed) && pushed != w->fp;
-#else
-    return false;
+    bool is_behind = CFA(bits) == 2 && FP(bits) == -2;
+    bool is_before = CFA(bits) == 1 && FP(bits) == 0;
+    if (!w->caller && s->head.flags & WALKED_IN_KERNEL && RULE(bits) == WALK_BY_SP &&
+        (is_behind || is_before) &&
+        !bpf_probe_read_user(&code, 1, (void *)(w->pc - (is_behind ? 1 : 0))) && code == 0xcc &&
+        get(w->sp, &word) && (word == w->fp) == is_before) {
+        return is_before ? 2 : 1;
+    }
 #endif
+    return 0;
 }
 
 /* A frame of a file's code. */
@@ -857,7 +861,8 @@ __noinline int native(u32 cpu)
         grain++;
         bits = row_bits(low, page_word(m->page + (grain >> 10), grain) + 1, offset);
     }
-    int ended = is_at_breakpoint(s, bits) ? by_cfa(cpu, w->sp + 8, 0) : by_row(cpu, bits);
+    u32 words = words_at_breakpoint(s, bits);
+    int ended = words ? by_cfa(cpu, w->sp + 8 * words, 0) : by_row(cpu, bits);
     w->caller = RULE(bits) != WALK_SIGNAL;
     w->called_java = false;
     return ended;
