@@ -283,6 +283,23 @@ TEST(test_stacks_without_java_frames_count)
     assert_says(card, "121 samples are in files that cannot be read");
 }
 
+static void assert_judged(const char *card, const char *verdict, const char *reason)
+{
+    char text[64];
+    snprintf(text, sizeof text, "\"verdict\": \"%s\",", verdict);
+    assert_says(card, text);
+    assert_says(card, reason);
+}
+
+/* The JVM's dump has a method at CODE, and 64 bytes behind it this. */
+static void write_dump_with(void **state, const char *name)
+{
+    struct dump_builder dump = dump_start();
+    dump_load(&dump, 1000100, CODE, 16, 1, "a.A.m()");
+    dump_load(&dump, 1000100, CODE + 64, 16, 2, name);
+    write_dump(state, &dump, "jit-4242.dump");
+}
+
 /* Between good and bad it is fair, and tells which limit is not kept. */
 TEST(test_limits_of_names_and_roots)
 {
@@ -300,15 +317,12 @@ TEST(test_limits_of_names_and_roots)
         {3, 101, "bad", "have no name; 49.5 % of the stacks reach"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char verdict[64];
         struct perf_file file = begin_recording(state);
         put_samples(&file, cases[i].unnamed, CODE + 1024, true);
         put_samples(&file, cases[i].unrooted, CODE, false);
         put_samples(&file, 200 - cases[i].unnamed - cases[i].unrooted, CODE, true);
         const char *card = card_of(state, &file, NULL);
-        snprintf(verdict, sizeof verdict, "\"verdict\": \"%s\",", cases[i].verdict);
-        assert_says(card, verdict);
-        assert_says(card, cases[i].reason);
+        assert_judged(card, cases[i].verdict, cases[i].reason);
     }
 }
 
@@ -325,21 +339,15 @@ TEST(test_frozen_callers_are_judged)
         {200, "fair", "\"100.0 % of the stacks lack callers"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char verdict[64];
         struct perf_file file = begin_recording(state);
-        struct dump_builder dump = dump_start();
-        dump_load(&dump, 1000100, CODE, 16, 1, "a.A.m()");
-        dump_load(&dump, 1000100, CODE + 64, 16, 2, "Stub Generator cont_returnBarrier_stub");
-        write_dump(state, &dump, "jit-4242.dump");
+        write_dump_with(state, "Stub Generator cont_returnBarrier_stub");
         put_samples(&file, 200 - cases[i].frozen, CODE, true);
         for (uint32_t k = 0; k < cases[i].frozen; k++) {
             uint64_t chain[] = {PERF_CONTEXT_USER, CODE, CODE + 64 + 1, LIBC + 0x10};
             put_sample(&file, PID, 1000300, chain, 4);
         }
         const char *card = card_of(state, &file, NULL);
-        snprintf(verdict, sizeof verdict, "\"verdict\": \"%s\",", cases[i].verdict);
-        assert_says(card, verdict);
-        assert_says(card, cases[i].reason);
+        assert_judged(card, cases[i].verdict, cases[i].reason);
     }
 }
 
@@ -361,12 +369,8 @@ TEST(test_interpreted_frames_without_a_method_are_judged)
         {109, false, "fair", "\"54.5 % of the frames", "\"interpreted_frames_named\": 0,"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char verdict[64];
         struct perf_file file = begin_recording(state);
-        struct dump_builder dump = dump_start();
-        dump_load(&dump, 1000100, CODE, 16, 1, "a.A.m()");
-        dump_load(&dump, 1000100, CODE + 64, 16, 2, "Interpreter");
-        write_dump(state, &dump, "jit-4242.dump");
+        write_dump_with(state, "Interpreter");
         if (cases[i].copies) {
             file.attrs[0].sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
         }
@@ -379,9 +383,7 @@ TEST(test_interpreted_frames_without_a_method_are_judged)
                              sizeof words - (cases[i].copies ? 0 : 2 * sizeof words[0]));
         }
         const char *card = card_of(state, &file, NULL);
-        snprintf(verdict, sizeof verdict, "\"verdict\": \"%s\",", cases[i].verdict);
-        assert_says(card, verdict);
-        assert_says(card, cases[i].reason);
+        assert_judged(card, cases[i].verdict, cases[i].reason);
         assert_says(card, cases[i].says);
     }
 }
@@ -417,7 +419,6 @@ TEST(test_each_event_is_judged)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct perf_file file = begin_recording(state);
-        char verdict[64];
         file.attr_count = 2;
         file.attrs[0].sample_type |= PERF_SAMPLE_IDENTIFIER;
         file.attrs[0].sample_id_all = 0;
@@ -427,9 +428,7 @@ TEST(test_each_event_is_judged)
         put_event(&file, 100, cases[i].rooted, true);
         put_event(&file, 100, cases[i].unrooted, false);
         const char *card = card_of(state, &file, NULL);
-        snprintf(verdict, sizeof verdict, "\"verdict\": \"%s\",", cases[i].verdict);
-        assert_says(card, verdict);
-        assert_says(card, cases[i].reason);
+        assert_judged(card, cases[i].verdict, cases[i].reason);
         bool has_remedy = strstr(card, "many stacks do not reach their thread's root; run");
         assert_int_equal(has_remedy, strcmp(cases[i].verdict, "good") != 0);
     }

@@ -500,8 +500,9 @@ static void take_result(struct pusher *pusher, struct server *server, CURLcode r
         return;
     }
     snprintf(words, sizeof words, "status %ld: %s", code, server->answer);
-    note_trouble(server, asks_to_wait(code), words);
-    if (asks_to_wait(code)) {
+    const bool waits = asks_to_wait(code);
+    note_trouble(server, waits, words);
+    if (waits) {
         server->counts.failures++;
         pause_server(server, (int64_t)seconds * 1000);
     } else {
