@@ -4,9 +4,10 @@
  * these two addresses, so this is what gives it a name. It stands beside the dump of the same
  * process; the agent writes it with methods=on, jdtool inject reads it.
  *
- * The file is a header and records, each one appended with one write. All integers of fixed size
- * are in the byte order of the machine that wrote the file; the magic tells which. Behind a
- * record's fixed part everything is LEB128 (leb128.h) and NUL-terminated UTF-8.
+ * The file is a header, behind whose fixed part stands what the JVM runs (its main class or jar,
+ * and a NUL; nothing: not known), and records, each one appended with one write. All integers of
+ * fixed size are in the byte order of the machine that wrote the file; the magic tells which.
+ * Behind a record's fixed part everything is LEB128 (leb128.h) and NUL-terminated UTF-8.
  *
  * A record tells of one class:
  *
@@ -39,6 +40,9 @@
 
 /* methods_header.flags: time stamps are the processor's own, as in the dump. */
 #define METHODS_FLAGS_ARCH_TIMESTAMP (UINT64_C(1) << 0)
+
+/* The most of what the JVM runs, NUL included. */
+#define METHODS_PROGRAM_MAX 128
 
 struct methods_header {
     uint32_t magic;

@@ -794,6 +794,44 @@ TEST(test_filter)
     assert_int_equal(sample_filter_new(&wrong, &counting.sink, &filter), -EINVAL);
 }
 
+/* A process is one row, called by what its JVM runs, which is not known at its first samples. */
+TEST_WITH(test_processes, scratch_create, scratch_remove)
+{
+    static struct world world;
+    static char text[1 << 20];
+    char saved[256];
+    char stacks[256];
+    snprintf(saved, sizeof saved, "%s", scratch_path(state, "saved"));
+    snprintf(stacks, sizeof stacks, "%s", scratch_path(state, "stacks"));
+    const struct export_order save = {.settings = {.path = saved}};
+    const struct export_order collapse = {export_format_of("collapsed"), {.path = stacks}};
+    const struct sample_filter_options by_process = {.grouping = GROUP_BY_PROCESS};
+    const struct replay_options input = {.input = saved};
+    struct sample_sink *sink;
+    world_make(&world, 1);
+    assert_int_equal(export_sink_new(&save, 1, &sink), 0);
+    assert_int_equal(sink->ops->begin(sink, &world.recording), 0);
+    for (int i = 0; i < 200; i++) {
+        struct resolved_sample sample = world_sample(&world);
+        sample.thread.program = i > 20 && sample.thread.pid == 100 ? "shop.jar" : NULL;
+        assert_int_equal(sink->ops->sample(sink, &sample), 0);
+    }
+    assert_int_equal(sink->ops->end(sink), 0);
+    assert_int_equal(export_sink_new(&collapse, 1, &sink), 0);
+    assert_int_equal(sample_filter_new(&by_process, sink, &sink), 0);
+    assert_int_equal(replay_run(&input, sink), 0);
+    scratch_read_text(stacks, text, sizeof text);
+    uint32_t shop = 0;
+    uint32_t java = 0;
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) { /* NOLINT */
+        bool is_shop = strncmp(line, "shop.jar 100", 12) == 0;
+        shop += is_shop;
+        java += !is_shop;
+        assert_true(is_shop || strncmp(line, "java 200", 8) == 0);
+    }
+    assert_true(shop > 0 && java > 0);
+}
+
 /* ---- Sources ---- */
 
 static void put16(uint8_t *to, uint32_t value)

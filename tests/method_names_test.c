@@ -58,6 +58,7 @@ TEST_WITH(test_what_an_address_meant, scratch_create, close_all)
 {
     build();
     assert_int_equal(open_built(*state), 0);
+    assert_string_equal(method_names_program(names), ""); /* as older agents have it */
     assert_int_equal(method_names_count(names), 4);
     /* Found: there before, too. */
     assert_string_equal(name_at(0x1000, 1), "java.lang.Object.wait()");
@@ -74,6 +75,21 @@ TEST_WITH(test_what_an_address_meant, scratch_create, close_all)
     assert_true(method_names_until(names, 0x2000, 3000) == UINT64_MAX);
     assert_true(method_names_until(names, 0x2001, 1) == UINT64_MAX);
     assert_null(name_at(0, 3000));
+}
+
+TEST_WITH(test_program, scratch_create, close_all)
+{
+    static const char program[] = "shop.jar";
+    const size_t fixed = sizeof(struct methods_header);
+    const uint32_t total = fixed + sizeof program;
+    build();
+    memmove(builder.bytes + total, builder.bytes + fixed, builder.size - fixed);
+    memcpy(builder.bytes + fixed, program, sizeof program);
+    memcpy(builder.bytes + offsetof(struct methods_header, total_size), &total, sizeof total);
+    builder.size += sizeof program;
+    assert_int_equal(open_built(*state), 0);
+    assert_string_equal(method_names_program(names), program);
+    assert_int_equal(method_names_count(names), 4);
 }
 
 TEST_WITH(test_lines_and_files, scratch_create, close_all)

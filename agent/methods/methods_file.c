@@ -500,16 +500,21 @@ int methods_file_open(const struct methods_file_options *options, struct methods
     table->log = options->log;
     table->since = stamp_now(table->tsc);
     pthread_mutex_init(&table->lock, NULL);
+    size_t program = *options->program ? strnlen(options->program, METHODS_PROGRAM_MAX - 1) + 1 : 0;
     const struct methods_header head = {
         .magic = METHODS_MAGIC,
         .version = METHODS_VERSION,
-        .total_size = sizeof head,
+        .total_size = (uint32_t)(sizeof head + program),
         .pid = (uint32_t)getpid(),
         .timestamp = stamp_now(table->tsc),
         .flags = table->tsc ? METHODS_FLAGS_ARCH_TIMESTAMP : 0,
     };
-    struct record_log_header header = {.size = sizeof head};
+    struct record_log_header header = {.size = head.total_size};
+    _Static_assert(sizeof head + METHODS_PROGRAM_MAX <= sizeof header.bytes, "room for a header");
     memcpy(header.bytes, &head, sizeof head);
+    if (program) {
+        memcpy(header.bytes + sizeof head, options->program, program - 1);
+    }
     int error = record_log_add_table(table->log, &header);
     if (error != 0) {
         methods_file_close(table);

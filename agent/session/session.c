@@ -15,10 +15,13 @@
 
 #include "agent/session/errands.h"
 #include "agent/threads/identity.h"
+#include "format/methods.h"
 #include "writer/message.h"
 #include "writer/process.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* How long a command waits for callbacks or for another command. */
 enum { PATIENCE_MS = 5000 };
@@ -100,10 +103,28 @@ void session_end_soon(void)
     }
 }
 
+/*
+ * What the JVM runs, as its launcher tells it (java.c: SetJavaCommandLineProp): the main class, or
+ * the jar's name; not the arguments, which may be secret. "" where another program made the JVM.
+ */
+static void read_program(jvmtiEnv *jvmti, char program[METHODS_PROGRAM_MAX])
+{
+    char *command = NULL;
+    program[0] = '\0';
+    if ((*jvmti)->GetSystemProperty(jvmti, "sun.java.command", &command) == JVMTI_ERROR_NONE) {
+        command[strcspn(command, " ")] = '\0';
+        const char *slash = strrchr(command, '/');
+        snprintf(program, METHODS_PROGRAM_MAX, "%s", slash ? slash + 1 : command);
+        (*jvmti)->Deallocate(jvmti, (unsigned char *)command);
+    }
+}
+
 /* Where there is a dump, beside it. Without the table the profile is still worth having. */
 static void open_table(struct session *session, const struct method_cache_options *names)
 {
+    char program[METHODS_PROGRAM_MAX];
     struct methods_file_options options = {
+        .program = program,
         .names = *names,
         .hotspot = session->jvm.hotspot,
         .proof = session->jvm.proof,
@@ -111,6 +132,7 @@ static void open_table(struct session *session, const struct method_cache_option
         .log = session->sinks.log,
     };
     if (options.log) {
+        read_program(session->jvm.jvmti, program);
         (void)methods_file_open(&options, &session->table);
     }
 }

@@ -49,6 +49,7 @@ struct method_names {
     uint32_t let_go; /* of these, the first ones */
     uint32_t living; /* methods, when what was gone was forgotten */
     char *path;
+    char program[METHODS_PROGRAM_MAX];
     uint64_t (*clock)(const void *context, uint64_t stamp);
     const void *context;
     uint64_t next;          /* offset of the next record */
@@ -365,6 +366,11 @@ static int read_table(struct method_names *names, bool is_all)
         return -EINVAL;
     }
     names->next = header.total_size;
+    size_t more = header.total_size - sizeof header;
+    more = more < sizeof names->program ? more : sizeof names->program - 1;
+    if (more && !read_at(names, names->file_count - 1, names->program, more, sizeof header)) {
+        names->program[0] = '\0';
+    }
     return read_records(names, (uint64_t)about.st_size, is_all);
 }
 
@@ -547,6 +553,11 @@ void method_names_close(struct method_names *names)
     }
     free(names->files);
     free(names);
+}
+
+const char *method_names_program(const struct method_names *names)
+{
+    return names->program;
 }
 
 uint32_t method_names_count(const struct method_names *names)

@@ -80,6 +80,9 @@ void method_names_let_go(struct method_names *names, uint64_t time);
 bool method_names_outgrown(const struct method_names *names);
 int method_names_forget(struct method_names *names);
 
+/* What the JVM runs, its main class or jar; "": not known. Lives as long as the names. */
+const char *method_names_program(const struct method_names *names);
+
 uint32_t method_names_count(const struct method_names *names);
 
 /* Whether it has told of all methods that the JVM had when the table began. */

@@ -2,6 +2,7 @@
 
 #include "jdtool/base/chunks.h"
 #include "jdtool/base/message.h"
+#include "jdtool/base/numbered.h"
 #include "jdtool/base/packed_input.h"
 #include "jdtool/jitdump/code_index.h"
 #include "jdtool/profile/saved.h"
@@ -13,6 +14,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* What a process' JVM runs. */
+struct program {
+    uint64_t pid;
+    const char *name; /* NULL: not known */
+};
 
 /* What samples refer to: everything of a file of them but the samples. */
 struct things {
@@ -26,6 +33,7 @@ struct things {
     uint32_t *depths;           /* of nodes: how many lines a stack has */
     struct resolved_frame *lines; /* of the location that is read */
     struct resolved_thread *threads;
+    struct numbered programs; /* of struct program */
     uint32_t text_count, event_count, function_count, index_count;
     uint32_t thread_count;
     uint32_t text_room, event_room, function_room, index_room;
@@ -50,6 +58,7 @@ static int things_start(struct things *things)
         .modules = {.element = sizeof(struct module)},
         .methods = {.element = sizeof(struct resolved_method)},
         .codes = {.element = sizeof(struct resolved_code)},
+        .programs = NUMBERED(struct program),
         .stacks = stack_table_new(),
     };
     return things->stacks ? 0 : -ENOMEM;
@@ -71,6 +80,7 @@ static void things_free(struct things *things)
     free(things->depths);
     stack_table_free(things->stacks);
     free(things->threads);
+    numbered_free(&things->programs);
     chunks_free(&things->modules);
     chunks_free(&things->methods);
     chunks_free(&things->codes);
@@ -402,6 +412,8 @@ static void take_any_thread(struct reading *reading, bool has_identity)
     const char *process = text(reading);
     made.comm = comm ? comm : "";
     made.process_name = process ? process : "";
+    const struct program *program = numbered_find(&things->programs, made.pid);
+    made.program = program ? program->name : NULL;
     if (has_identity) {
         made.has_journal = true;
         made.virtual_id = number(reading);
@@ -426,6 +438,25 @@ static void take_thread(struct reading *reading)
 static void take_identity(struct reading *reading)
 {
     take_any_thread(reading, true);
+}
+
+static void take_program(struct reading *reading)
+{
+    struct things *things = &reading->things;
+    uint64_t pid = number(reading);
+    const char *name = text(reading);
+    bound(reading, things->programs.list.count);
+    struct program *program = reading->err ? NULL : numbered_get(&things->programs, pid, NULL);
+    if (!program) {
+        no_memory(reading);
+        return;
+    }
+    program->name = name;
+    for (uint32_t i = 0; i < things->thread_count; i++) {
+        if (things->threads[i].pid == pid) {
+            things->threads[i].program = name;
+        }
+    }
 }
 
 /* ---- Samples ---- */
@@ -532,6 +563,7 @@ static void take_record(struct reading *reading)
         [SAVED_NODE] = take_node,         [SAVED_THREAD] = take_thread,
         [SAVED_SAMPLE] = take_sample,     [SAVED_MARK] = take_mark,
         [SAVED_IDENTITY] = take_identity, [SAVED_VERDICT] = take_verdict,
+        [SAVED_PROGRAM] = take_program,
     };
     uint8_t tag;
     if (!packed_input_byte(reading->input, &tag)) {

@@ -360,9 +360,24 @@ struct profile *profile_new(bool keep_times)
     return profile;
 }
 
+static void name_processes(struct profile *profile, struct profile_thread *threads, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct profile_thread *thread = &threads[i];
+        if (thread->tid == thread->pid && !thread->comm[0] && thread->process_name[0]) {
+            char text[512];
+            snprintf(text, sizeof text, "%.490s %" PRIu32, thread->process_name, thread->pid);
+            const char *name = profile_text(profile, text);
+            thread->comm = name ? name : thread->comm;
+        }
+    }
+}
+
 void profile_close(struct profile *profile)
 {
     struct profile_private *private = profile->private;
+    name_processes(profile, profile->threads, profile->thread_count);
+    name_processes(profile, profile->plain_threads, profile->plain_thread_count);
     hash_map_free(&private->functions);
     hash_map_free(&private->codes);
     hash_map_free(&private->locations);

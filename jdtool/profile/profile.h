@@ -132,7 +132,8 @@ int profile_intern_thread(struct profile *profile, const struct resolved_thread 
                           uint32_t *id);
 int profile_add_mark(struct profile *profile, const struct resolved_mark *mark);
 
-/* Frees what only further samples need: none can be added then. */
+/* Names what stands for a process (a main thread without a name) by its last program and its pid,
+ * and frees what only further samples need: none can be added then. */
 void profile_close(struct profile *profile);
 
 /*

@@ -4,6 +4,7 @@
 #include "jdtool/base/array.h"
 #include "jdtool/base/intern.h"
 #include "jdtool/base/message.h"
+#include "jdtool/base/numbered.h"
 #include "jdtool/base/packed_output.h"
 
 #include <errno.h>
@@ -18,7 +19,14 @@ struct saved {
     uint32_t texts_told, functions, codes, locations, nodes, threads, modules;
     uint32_t *module_numbers; /* by module id; 0: not told yet, else its ref */
     uint32_t module_room;
-    uint64_t time; /* of the sample before */
+    struct numbered programs; /* of struct told_program */
+    uint64_t time;            /* of the sample before */
+};
+
+/* What a process' JVM runs, as was told last. */
+struct told_program {
+    uint64_t pid;
+    uint32_t text;
 };
 
 void saved_abort(struct saved *saved)
@@ -27,6 +35,7 @@ void saved_abort(struct saved *saved)
         packed_output_abort(saved->output);
         string_table_free(&saved->texts);
         free(saved->module_numbers);
+        numbered_free(&saved->programs);
         free(saved);
     }
 }
@@ -188,6 +197,24 @@ static void put_thread(struct saved *saved, const struct profile_thread *thread)
     }
 }
 
+static void put_program(struct saved *saved, const struct resolved_thread *thread)
+{
+    struct told_program *told = numbered_find(&saved->programs, thread->pid);
+    if (!told && !thread->program) {
+        return;
+    }
+    told = told ? told : numbered_get(&saved->programs, thread->pid, NULL);
+    uint32_t number = text(saved, thread->program);
+    if (!told) {
+        saved->texts.error = -ENOMEM;
+    } else if (told->text != number) {
+        told->text = number;
+        put(saved, SAVED_PROGRAM);
+        put(saved, thread->pid);
+        put(saved, number);
+    }
+}
+
 /* Everything that the profile has learnt since it was last told. */
 static int put_news(struct saved *saved)
 {
@@ -237,6 +264,7 @@ int saved_sample(struct saved *saved, const struct profile_sample *made,
     if (err) {
         return err;
     }
+    put_program(saved, &sample->thread);
     put(saved, SAVED_SAMPLE);
     put_signed(saved, (int64_t)(made->time - saved->time));
     put(saved, made->event);
@@ -246,7 +274,7 @@ int saved_sample(struct saved *saved, const struct profile_sample *made,
     put(saved, sample->cpu);
     put(saved, sample->end);
     saved->time = made->time;
-    return 0;
+    return saved->texts.error;
 }
 
 int saved_mark(struct saved *saved, const struct resolved_mark *mark, uint32_t thread)
@@ -322,6 +350,7 @@ int saved_open(const char *path, struct saved **out)
         saved_abort(saved);
         return err;
     }
+    saved->programs = NUMBERED(struct told_program);
     *out = saved;
     return 0;
 }

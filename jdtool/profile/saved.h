@@ -69,6 +69,8 @@ enum saved_record {
                             is_open, number, thread, text, subject */
     SAVED_IDENTITY = 12, /* a SAVED_THREAD's fields, of a thread that had a virtual thread or
                            labels; its id (0: none), its name, lines of labels */
+    SAVED_PROGRAM = 14,  /* pid, text: what that process' JVM runs, told before its next sample;
+                            text 0: that is not known any more */
     SAVED_VERDICT = 13,  /* text: the scorecard's, in words; at most one, before the end */
 };
 

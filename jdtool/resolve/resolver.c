@@ -417,6 +417,11 @@ int resolver_thread(const struct resolver *resolver, uint32_t pid, uint32_t tid,
     for (const struct jvm_dump *dump = code.dump; dump && !thread->jvm; dump = dump->earlier) {
         thread->jvm = dump->about.module;
     }
+    for (const struct jvm_dump *dump = process_code_own(code); dump && !thread->program;
+         dump = dump->earlier) { /* a fork may be another program soon */
+        const char *program = dump->names ? method_names_program(dump->names) : "";
+        thread->program = *program ? program : NULL;
+    }
     return code.dump ? dumps_identify(code, process_table_thread_number(resolver->table, tid), time,
                                       thread)
                      : 0;

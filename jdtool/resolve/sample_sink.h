@@ -113,6 +113,7 @@ struct resolved_thread {
     uint32_t pid, tid;
     const char *comm; /* its name at that time, the whole one where it is known; "" unknown */
     const char *process_name; /* the main thread's; "" unknown */
+    const char *program;      /* what its JVM runs, main class or jar; NULL: not known */
     const struct module *jvm; /* the process' generated code, NULL: none */
     bool is_jvm;              /* with a dump or without */
     /* What the JVM's journal of threads tells of it (format/threads.h). */

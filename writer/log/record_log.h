@@ -57,7 +57,7 @@ struct record_log_options {
 };
 
 /* What each file begins with, those of later segments, too: so a reader knows whose they are. */
-enum { RECORD_LOG_HEADER_MAX = 64 };
+enum { RECORD_LOG_HEADER_MAX = 160 };
 
 struct record_log_header {
     uint8_t bytes[RECORD_LOG_HEADER_MAX];
