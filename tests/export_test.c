@@ -452,6 +452,54 @@ TEST(test_profile_shares)
     profile_free(together);
 }
 
+/* A hidden class is called otherwise in each JVM: its methods are one where several are together.
+ */
+TEST(test_several_jvms)
+{
+    static const char *const names[] = {"A$$Lambda$14/0x00007f42f8000a10.run()",
+                                        "A$$Lambda/0x00007f5a10001c28.run()", "B.run()"};
+    for (uint32_t jvms = 1; jvms <= 2; jvms++) {
+        static struct world world;
+        struct profile *profile = profile_new(true);
+        struct resolved_method methods[3];
+        struct module modules[2];
+        world_make(&world, 1);
+        profile->recording = &world.recording;
+        for (uint32_t i = 0; i < 6; i++) {
+            uint32_t jvm = i % jvms;
+            struct resolved_method *method = &methods[i < 4 ? i % 2 : 2];
+            modules[jvm] = world.modules[2];
+            modules[jvm].id = 10 + jvm;
+            modules[jvm].pid = 100 + jvm;
+            *method = (struct resolved_method){.id = (uint32_t)(method - methods),
+                                               .kind = RESOLVED_INTERPRETED,
+                                               .name = names[method - methods],
+                                               .class_name = "A",
+                                               .method_name = "run"};
+            const struct test_frame frame = {.kind = RESOLVED_INTERPRETED,
+                                             .method = method,
+                                             .module = &modules[jvm],
+                                             .address = 64,
+                                             .module_address = 64};
+            struct resolved_sample sample = world_sample(&world);
+            struct stack_table *stacks = test_stacks();
+            sample.node = stack_table_node(stacks, 0, test_location(stacks, &frame, 1));
+            assert_int_equal(profile_add(profile, &sample), 0);
+        }
+        profile_close(profile);
+        assert_int_equal(profile->function_count, jvms == 1 ? 3 : 2);
+        const char *const *expected =
+            jvms == 1 ? names : (const char *[]){"A$$Lambda.run()", names[2]};
+        for (uint32_t i = 0; i < profile->function_count; i++) {
+            assert_string_equal(profile->functions[i].name, expected[i]);
+        }
+        for (uint32_t i = 0; i < profile->line_count; i++) {
+            assert_true(profile->lines[i].function < profile->function_count);
+        }
+        profile_free(profile);
+    }
+}
+
 /* A view of the profile that keeps more is, number for number, what a profile of its own is: of one
  * that keeps most, and of one without times, whose samples are merged already. */
 TEST(test_views)

@@ -18,9 +18,11 @@
 
 #include "jdtool/base/intern.h"
 #include "jdtool/profile/frame_tree.h"
+#include "jdtool/profile/normal_name.h"
 #include "jdtool/profile/profile.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,6 +209,28 @@ static void put_threads(const struct flame *f, struct json_writer *json)
     json_end(json);
 }
 
+/* Names that are others in another run, as all runs have them: what differences show. */
+static void put_normal_names(struct flame *f, struct json_writer *json)
+{
+    const struct profile *profile = f->profile;
+    json_object(json, "normal");
+    for (uint32_t i = 0; i < profile->function_count; i++) {
+        char key[16];
+        char *name = strdup(profile->functions[i].name);
+        if (!name) {
+            f->files.error = -ENOMEM;
+            break;
+        }
+        normal_name(name);
+        if (strcmp(name, profile->functions[i].name) != 0) {
+            snprintf(key, sizeof key, "%" PRIu32, i);
+            json_text(json, key, name);
+        }
+        free(name);
+    }
+    json_end(json);
+}
+
 static void put_names(struct flame *f, struct json_writer *json)
 {
     const struct profile *profile = f->profile;
@@ -216,6 +240,7 @@ static void put_names(struct flame *f, struct json_writer *json)
     }
     json_text(json, NULL, "[no stack]");
     json_end(json);
+    put_normal_names(f, json);
     json_array(json, "name_files");
     for (uint32_t i = 0; i < profile->function_count; i++) {
         const char *file = profile->functions[i].file;

@@ -6,8 +6,7 @@
  * Leaves out of `name`, in place, what differs from run to run in the names of hidden and generated
  * classes: numbers, addresses, signs by chance. "A$$Lambda$14/0x00007f42f8000a10.run()" becomes
  * "A$$Lambda.run()", "jdk.proxy2.$Proxy7.call()" "jdk.proxy2.$Proxy.call()",
- * "user$eval140.invoke()" "user$eval.invoke()". The flame page's normalName (page/data.js) does the
- * same.
+ * "user$eval140.invoke()" "user$eval.invoke()".
  */
 void normal_name(char *name);
 

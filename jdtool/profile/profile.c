@@ -373,11 +373,73 @@ static void name_processes(struct profile *profile, struct profile_thread *threa
     }
 }
 
-void profile_close(struct profile *profile)
+static void *copy_of(const void *list, size_t count, size_t element)
+{
+    void *copy = malloc((count + 1) * element);
+    return copy && count ? memcpy(copy, list, count * element) : copy;
+}
+
+static bool has_several_jvms(const struct profile *profile)
+{
+    const struct module *first = NULL;
+    for (uint32_t i = 0; i < profile->module_count; i++) {
+        const struct module *module = profile->modules[i];
+        if (module && module->kind == MODULE_JVM) {
+            if (first && module->pid != first->pid) {
+                return true;
+            }
+            first = module;
+        }
+    }
+    return false;
+}
+
+/* Interns functions once more, by their normal names; numbers: the new one of each. */
+static int intern_again(struct profile *profile, const struct profile_function *functions,
+                        uint32_t count, uint32_t *numbers)
+{
+    int err = 0;
+    for (uint32_t i = 0; !err && i < count; i++) {
+        struct profile_function function = functions[i];
+        char text[1024];
+        if (function.method) {
+            function.name = plain_name(profile, function.method, text, sizeof text);
+            function.system_name = system_name_of(profile, function.method);
+        }
+        err = function.system_name ? intern_function(profile, &function, &numbers[i]) : -ENOMEM;
+    }
+    return err;
+}
+
+/* One method's hidden or generated class is called otherwise in each JVM. Without memory for it
+ * they stay so. */
+static void join_jvms(struct profile *profile)
 {
     struct profile_private *private = profile->private;
-    name_processes(profile, profile->threads, profile->thread_count);
-    name_processes(profile, profile->plain_threads, profile->plain_thread_count);
+    uint32_t count = profile->function_count;
+    struct profile_function *were = copy_of(profile->functions, count, sizeof *were);
+    uint32_t *numbers = calloc((size_t)count + 1, sizeof *numbers);
+    if (were && numbers) {
+        hash_map_free(&private->functions);
+        private->functions = (struct hash_map){0};
+        profile->function_count = 0;
+        profile->joins_runs = true;
+        if (intern_again(profile, were, count, numbers)) {
+            memcpy(profile->functions, were, count * sizeof *were);
+            profile->function_count = count;
+        } else {
+            for (uint32_t i = 0; i < profile->line_count; i++) {
+                profile->lines[i].function = numbers[profile->lines[i].function];
+            }
+        }
+    }
+    free(were);
+    free(numbers);
+}
+
+static void release(struct profile *profile)
+{
+    struct profile_private *private = profile->private;
     hash_map_free(&private->functions);
     hash_map_free(&private->codes);
     hash_map_free(&private->locations);
@@ -393,13 +455,23 @@ void profile_close(struct profile *profile)
     private->path_room = 0;
 }
 
+void profile_close(struct profile *profile)
+{
+    if (!profile->joins_runs && has_several_jvms(profile)) {
+        join_jvms(profile);
+    }
+    name_processes(profile, profile->threads, profile->thread_count);
+    name_processes(profile, profile->plain_threads, profile->plain_thread_count);
+    release(profile);
+}
+
 void profile_free(struct profile *profile)
 {
     if (!profile) {
         return;
     }
     struct profile_private *private = profile->private;
-    profile_close(profile);
+    release(profile);
     intern_free(&private->strings);
     free(private->method_function);
     free(private->module_function);
@@ -689,12 +761,6 @@ void profile_view_free(const struct profile *profile, struct profile *view)
     if (view->marks != profile->marks) {
         free(view->marks);
     }
-}
-
-static void *copy_of(const void *list, size_t count, size_t element)
-{
-    void *copy = malloc((count + 1) * element);
-    return copy && count ? memcpy(copy, list, count * element) : copy;
 }
 
 /* Threads without identities: whoever had a number of one has that of its plain one. */

@@ -93,8 +93,9 @@ struct profile_mark {
 struct profile {
     const struct recording *recording; /* whoever made the profile sets it */
     bool keeps_identities; /* of virtual threads and labels; set before the first sample */
-    bool joins_runs;       /* with other runs' profiles: names are normal_name's; the same */
-    bool keeps_times;      /* else equal stacks of a thread and event are one sample */
+    bool joins_runs;  /* with other runs' profiles: names are normal_name's. Set before the first
+                         sample, or when it is closed where it has several JVMs' */
+    bool keeps_times; /* else equal stacks of a thread and event are one sample */
     struct profile_function *functions;
     struct profile_line *lines;
     const struct resolved_code **codes; /* in the order of the locations that are first in them */
@@ -132,8 +133,9 @@ int profile_intern_thread(struct profile *profile, const struct resolved_thread 
                           uint32_t *id);
 int profile_add_mark(struct profile *profile, const struct resolved_mark *mark);
 
-/* Names what stands for a process (a main thread without a name) by its last program and its pid,
- * and frees what only further samples need: none can be added then. */
+/* Gives functions the names that they have in all JVMs, where it has several, names what stands for
+ * a process (a main thread without a name) by its last program and its pid, and frees what only
+ * further samples need: none can be added then. */
 void profile_close(struct profile *profile);
 
 /*

@@ -188,14 +188,3 @@ function lowerBound(column, value, first, end) {
   }
   return first;
 }
-
-// What differs from run to run in the names of hidden and generated classes.
-function normalName(name) {
-  return name.replace(/[/+.]0x[0-9a-f]+/g, '').replace(/\/\d+(?=[.(]|$)/g, '')
-    .replace(/\$\$Lambda\$\d*/g, '$$$$Lambda')
-    .replace(/(\$Proxy|Generated(?:Method|Constructor|SerializationConstructor)Accessor)\d+/g, '$1')
-    .replace(/(\$(?:ByteBuddy|auxiliary|HibernateProxy|MockitoMock)\$)[0-9A-Za-z]+/g, '$1')
-    .replace(/(CGLIB\$\$|ByGuice\$\$|_\$\$_jvst)[0-9a-f_]+/g, '$1')
-    .replace(/\$eval\d+(?=[$_.(]|$)/g, '$$eval')
-    .replace(/(\$.*)/, (rest) => rest.replace(/__\d+(?=[$_.(]|$)/g, '__'));
-}

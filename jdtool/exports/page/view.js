@@ -42,7 +42,8 @@ class View {
     const label = side.tree.label[node];
     let names = this.names.get(side);
     if (!names) this.names.set(side, names = []);
-    return names[label] ??= this.normalise ? normalName(side.tree.labels[label]) : side.tree.labels[label];
+    const normal = this.normalise ? side.tree.profile.normal?.[label] : undefined;
+    return names[label] ??= normal ?? side.tree.labels[label];
   }
 
   children(frame) {
