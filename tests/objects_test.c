@@ -286,21 +286,30 @@ TEST_WITH(a_replaced_library_is_read_as_it_was_mapped, make_directory, remove_di
 }
 
 /* It was removed as soon as it was loaded, as Netty and JNA do with theirs; and what was recorded
- * is the room that the loader had taken for all of its segments. */
+ * is the room that the loader had taken for all of its segments, with the file's inode or with its
+ * build-id instead. */
 TEST_WITH(a_removed_library_is_found_by_where_it_begins, make_directory, remove_directory)
 {
     const char *path = in_directory("removed.so");
     struct mapped mapped;
+    struct id id = id_of(LIBRARY_OLD);
     copy(LIBRARY_OLD, path);
     map_library(path, &mapped);
     assert_int_equal(unlink(path), 0);
     mapped.place.end += 0x200000;
-    OWN(objects_free) struct objects *objects = new_objects(true);
-    struct object *object = objects_find(objects, &mapped.place);
-    if (geteuid() == 0) { /* others may not follow map_files */
-        check_name(object, &mapped, "library_work");
-    } else {
-        assert_false(object_open(object));
+    for (int with_id = 0; with_id < 2; with_id++) {
+        if (with_id) {
+            mapped.place.inode = 0;
+            mapped.place.id = id.bytes;
+            mapped.place.id_size = id.size;
+        }
+        OWN(objects_free) struct objects *objects = new_objects(true);
+        struct object *object = objects_find(objects, &mapped.place);
+        if (geteuid() == 0) { /* others may not follow map_files */
+            check_name(object, &mapped, "library_work");
+        } else {
+            assert_false(object_open(object));
+        }
     }
     dlclose(mapped.handle);
 }

@@ -153,7 +153,7 @@ static bool try_own_path(struct search *search, int root, const char *path, cons
 static bool take_end(void *context, struct process_mapping *mapping)
 {
     struct process_mapping *wanted = context;
-    if (mapping->start == wanted->start && mapping->inode == wanted->inode) {
+    if (mapping->start == wanted->start && (!wanted->inode || mapping->inode == wanted->inode)) {
         wanted->end = mapping->end;
     }
     return mapping->start < wanted->start;
@@ -188,7 +188,7 @@ static bool try_mapping(struct search *search)
         return false; /* the pid may be another process' by now, and nothing would tell */
     }
     if (!open_mapping(wanted, wanted->end, file)) {
-        uint64_t end = wanted->inode ? mapping_end(wanted) : 0;
+        uint64_t end = mapping_end(wanted);
         if (!end || end == wanted->end || !open_mapping(wanted, end, file)) {
             return false;
         }
