@@ -392,7 +392,9 @@ int session_start(struct live_session *session, const char *dir, bool leased, co
     free(text);
     if (err) {
         staging_tell_room(&session->staging, err);
-        session->leave = err == -EINTR || err == -ETIMEDOUT;
+        /* One with a lease ends itself, for nobody holds that; to ask once more would take as long
+         * again. */
+        session->leave = !leased && (err == -EINTR || err == -ETIMEDOUT);
         session_leave(session);
     }
     return err;

@@ -123,6 +123,23 @@ END
     says 'state=running'
     [[ -e early ]] || fail "nobody asked the early JVM"
     run 0 "$JDPERF" stop "$jvm"
+    # It is silent, and who waits for it is ended: it is not waited for once more.
+    fake jattach <<END
+[[ \$2 != load ]] || {
+    echo "\$*" >>$WORK/asked
+    exec sleep 600
+}
+exec $(command -v jattach) "\$@"
+END
+    rm -f asked
+    PATH=$WORK/bin:$PATH "$JDPERF" record -o profile -d 1 -p "$jvm" 2>silent &
+    recorder=$!
+    wait_until 60 "asking a silent JVM" test -s asked
+    kill "$recorder"
+    status=0
+    wait "$recorder" || status=$?
+    ((status == 128 + 15)) || fail "status $status: $(cat silent)"
+    [[ $(wc -l <asked) == 1 ]] || fail "the silent JVM was asked again: $(cat asked)"
     # It ends while it is asked, and its connections before it.
     fake jattach <<END
 [[ \$2 != load ]] || {
