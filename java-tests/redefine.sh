@@ -23,6 +23,9 @@ grep -qx same "$scratch/out" || fail "the program's result: $(cat "$scratch/out"
 grep -qx told "$scratch/out" || fail "the table of methods lacks the redefined class"
 dump=$(the_dump "$scratch")
 verify "$dump"
+# That all have been told of is told once, not each time that some more were (METHODS_ALL: an id and a size).
+whole=$(LC_ALL=C grep -aoP '\x03\0\0\0\x10\0\0\0' "${dump%dump}methods" | wc -l)
+[ "$whole" -eq 1 ] || fail "the table of methods says $whole times that it is whole"
 
 # The lines of Hot in the order in which its code came: all of the first class, then of the other.
 first=$(grep -n '^class Hot' "$tests_dir/programs/Redefine.java" | cut -d: -f1)

@@ -56,7 +56,8 @@ struct methods_file {
     uint32_t round;     /* of catching up, the one under way or the last */
     bool caught_up;     /* once, since the file began */
     uint64_t next;      /* time from which it may be done again for one method's sake */
-    uint64_t since;     /* stamp of the time when nothing had been told of */
+    uint64_t since;     /* stamp of the time when nothing had been told of; 0: readers know that all
+                           has been since */
     atomic_bool closed; /* after a fault */
 };
 
@@ -230,7 +231,9 @@ static void write_all_told(struct methods_file *table)
         .id = METHODS_ALL, .total_size = sizeof record, .timestamp = table->since};
     struct iovec piece = {&record, sizeof record};
     lock_is_held(&table->lock);
-    (void)record_log_append(table->log, RECORD_LOG_TABLE, NULL, &piece, 1, 0);
+    if (table->since && record_log_append(table->log, RECORD_LOG_TABLE, NULL, &piece, 1, 0) == 0) {
+        table->since = 0;
+    }
 }
 
 static void put_source_path(struct builder *builder, const struct fetched_class *klass)

@@ -173,7 +173,8 @@ bool process_is_halted(const struct live_process *process, struct process_halt *
         return true;
     }
     if (is_frozen(process)) {
-        *halt = (struct process_halt){.how = "frozen",
+        *halt = (struct process_halt){.is_frozen = true,
+                                      .how = "frozen",
                                       .by_whom = "docker pause, or its control group",
                                       .remedy = "docker unpause, or thaw its control group"};
         return true;

@@ -53,6 +53,7 @@ bool process_cpu_time(pid_t pid, uint64_t *ns);
 
 /* Why a process does not run. */
 struct process_halt {
+    bool is_frozen;      /* with its control group; else it is stopped */
     const char *how;     /* "stopped", "frozen" */
     const char *by_whom; /* what may have done it */
     char remedy[64];

@@ -70,7 +70,7 @@ static const char *can_be_profiled(const struct target *target)
     }
     struct process_halt halt;
     if (process_is_halted(&target->process, &halt)) {
-        return *halt.how == 's' ? "no: stopped" : "no: frozen";
+        return halt.is_frozen ? "no: frozen" : "no: stopped";
     }
     if (process_has_argument(&target->process, "-XX:+DisableAttachMechanism")) {
         return "no: refuses attach";
