@@ -7,10 +7,14 @@
 
 #include "tests/scratch.h"
 
+#include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 static uint64_t own_time(void)
 {
@@ -95,6 +99,52 @@ TEST_WITH(reaped_tells_what_was_missed, scratch_create, scratch_remove)
     struct processor_time time = left(state, &clocks);
     assert_true(time.is_known);
     assert_true(time.more >= 1000000); /* a millisecond of one processor at least */
+}
+
+/* A JVM in a PID namespace that the command has made: its dump bears another number than ours. */
+TEST_WITH(one_in_a_namespace, scratch_create, scratch_remove)
+{
+    struct clocks clocks = {0};
+    char path[256];
+    int says[2];
+    pid_t pids[2] = {0};
+    snprintf(path, sizeof path, "%s/jit-1.dump", (const char *)*state);
+    assert_int_equal(pipe(says), 0);
+    clocks_start(&clocks, *state, getpid(), false);
+    pid_t helper = fork();
+    if (helper == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        bool can = unshare(CLONE_NEWPID) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWPID) == 0;
+        pid_t pid = can ? fork() : 0;
+        if (can && pid == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            int fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+            bool is = fd >= 0 && mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0) != MAP_FAILED;
+            while (own_time() < 20000000) {
+            }
+            pid = is ? getpid() : 0;
+        }
+        (void)!write(says[1], &pid, sizeof pid);
+        pause();
+        _exit(0);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(read(says[0], &pids[i], sizeof pids[i]), sizeof pids[i]);
+        if (pids[i] == 0) {
+            kill(helper, SIGKILL);
+            waitpid(helper, NULL, 0);
+            clocks_free(&clocks);
+            skip();
+        }
+    }
+    struct processor_time time = left(state, &clocks);
+    kill(helper, SIGKILL);
+    waitpid(helper, NULL, 0);
+    assert_int_equal(time.pid, pids[0] == 1 ? pids[1] : pids[0]);
+    assert_true(time.is_known);
+    assert_true(time.ns >= 20000000);
+    close(says[0]);
+    close(says[1]);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -100,8 +100,7 @@ static bool add_running(void *clocks, pid_t pid, const char *name)
     return true;
 }
 
-/* It began under the recording's eyes: all of its time counts. A dump of a container bears the
- * number that the JVM has there: here it is another's, which ran before, or nobody's. */
+/* It began under the recording's eyes: all of its time counts. One that ran before is another. */
 void clocks_add_begun(struct clocks *clocks, pid_t pid)
 {
     struct jvm_clock *jvm = clocks->profile ? add(clocks, pid) : NULL;
@@ -115,6 +114,65 @@ static bool add_later(void *context, pid_t pid, const char *name)
     (void)name;
     clocks_add_begun(context, pid);
     return true;
+}
+
+/* A dump, which bears the number that its JVM has for itself, and that JVM by our number. */
+struct search {
+    const struct clocks *clocks;
+    struct stat dump;
+    pid_t inner, found;
+};
+
+static bool is_its_jvm(void *context, pid_t pid)
+{
+    struct search *search = context;
+    struct live_process process;
+    if (process_open(pid, &process) != 0) {
+        return true;
+    }
+    if (process_status(&process, "NSpid", true, 10) == (unsigned long long)search->inner &&
+        start_of(&process) >= search->clocks->start &&
+        process_maps_inode(&process, search->dump.st_dev, search->dump.st_ino)) {
+        search->found = pid;
+    }
+    process_close(&process);
+    return !search->found;
+}
+
+static bool ran_before(const struct clocks *clocks, pid_t pid)
+{
+    struct live_process process;
+    bool before = process_open(pid, &process) == 0 && start_of(&process) < clocks->start;
+    process_close(&process);
+    return before;
+}
+
+/* The JVM of that dump. What has not its number for us is in a PID namespace of its own. */
+static void add_writer(struct clocks *clocks, const char *path)
+{
+    long inner = strtol(strrchr(path, '/') + sizeof "/jit-" - 1, NULL, 10);
+    struct search search = {.clocks = clocks, .inner = (pid_t)inner, .found = 0};
+    if (inner <= 0 || inner > INT_MAX || stat(path, &search.dump) != 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < clocks->count; i++) {
+        if (clocks->jvms[i].dump == search.dump.st_ino) {
+            return;
+        }
+    }
+    if (is_its_jvm(&search, search.inner)) {
+        processes_walk(is_its_jvm, &search);
+    }
+    if (!search.found && ran_before(clocks, search.inner)) {
+        return; /* that has another JVM's number; the dump's may map it in a moment */
+    }
+    pid_t pid = search.found ? search.found : search.inner; /* which has ended, then */
+    clocks_add_begun(clocks, pid);
+    for (uint32_t i = 0; i < clocks->count; i++) {
+        if (clocks->jvms[i].process.pid == pid) {
+            clocks->jvms[i].dump = search.dump.st_ino;
+        }
+    }
 }
 
 /* JVMs that have begun tell so by their dump, and whatever is put into a directory changes its
@@ -133,10 +191,7 @@ static void find_begun(struct clocks *clocks)
     }
     if (dump_list_read(&dumps, clocks->profile, clocks->profile) == 0) {
         for (size_t i = 0; i < dumps.count; i++) {
-            long pid = strtol(strrchr(dumps.paths[i], '/') + sizeof "/jit-" - 1, NULL, 10);
-            if (pid > 0 && pid <= INT_MAX) {
-                clocks_add_begun(clocks, (pid_t)pid);
-            }
+            add_writer(clocks, dumps.paths[i]);
         }
     }
     dump_list_free(&dumps);

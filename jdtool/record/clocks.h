@@ -26,6 +26,7 @@ struct clocks {
         int64_t read_at;      /* the last time, ms; 0: never */
         bool has_ended, is_exact;
         bool is_jvm; /* a command need not be one */
+        ino_t dump;  /* in the profile; 0: none is known */
     } * jvms;
     uint32_t count, room;
 };
