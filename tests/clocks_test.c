@@ -101,6 +101,25 @@ TEST_WITH(reaped_tells_what_was_missed, scratch_create, scratch_remove)
     assert_true(time.more >= 1000000); /* a millisecond of one processor at least */
 }
 
+/* The command is held back until the recording begins, so it has begun before. */
+TEST_WITH(the_command_is_the_jvm, scratch_create, scratch_remove)
+{
+    struct clocks clocks = {0};
+    char path[256];
+    pid_t pid = burnt();
+    snprintf(path, sizeof path, "%s/jit-%d.dump", (const char *)*state, (int)pid);
+    clocks_start(&clocks, *state, pid, false);
+    FILE *dump = fopen(path, "we");
+    assert_non_null(dump);
+    assert_int_equal(fclose(dump), 0);
+    struct processor_time time = left(state, &clocks);
+    kill_it(pid);
+    waitpid(pid, NULL, 0);
+    assert_int_equal(time.pid, pid);
+    assert_true(time.is_known);
+    assert_true(time.ns >= 20000000);
+}
+
 /* A JVM in a PID namespace that the command has made: its dump bears another number than ours. */
 TEST_WITH(one_in_a_namespace, scratch_create, scratch_remove)
 {

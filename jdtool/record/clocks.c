@@ -159,8 +159,12 @@ static void add_writer(struct clocks *clocks, const char *path)
         if (clocks->jvms[i].dump == search.dump.st_ino) {
             return;
         }
+        if (clocks->jvms[i].process.pid == search.inner && !clocks->jvms[i].has_ended) {
+            /* It may have begun before us: the command. */
+            search.found = search.inner;
+        }
     }
-    if (is_its_jvm(&search, search.inner)) {
+    if (!search.found && is_its_jvm(&search, search.inner)) {
         processes_walk(is_its_jvm, &search);
     }
     if (!search.found && ran_before(clocks, search.inner)) {
