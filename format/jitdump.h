@@ -172,7 +172,8 @@ enum jitdump_trailer_tag {
  */
 enum jitdump_code_key {
     JITDUMP_CODE_KIND = 1,           /* enum jitdump_code_kind */
-    JITDUMP_CODE_TIER = 2,           /* HotSpot's CompLevel: 0 none, 1-3 C1, 4 C2 */
+    JITDUMP_CODE_TIER = 2,           /* HotSpot's CompLevel: 0 none, 1-3 C1, 4 C2; or
+                                        JITDUMP_TIER_JVMCI */
     JITDUMP_CODE_FRAME_SIZE = 3,     /* bytes, the return address included */
     JITDUMP_CODE_VERIFIED_ENTRY = 4, /* offset */
     JITDUMP_CODE_OSR_ENTRY = 5,      /* offset; present for on-stack replacement only */
@@ -193,6 +194,9 @@ enum jitdump_code_key {
     JITDUMP_CODE_FROZEN_OOP = 16,   /* bytes of a reference: 4 or 8 */
     JITDUMP_CODE_KEYS = 17,
 };
+
+/* Level 4 of a JVM with -XX:+UseJVMCICompiler: Graal made it in C2's place. */
+#define JITDUMP_TIER_JVMCI 5
 
 #define JITDUMP_CODE_FROZEN_FIRST JITDUMP_CODE_FROZEN_TAIL
 #define JITDUMP_CODE_FROZEN_COUNT (JITDUMP_CODE_KEYS - JITDUMP_CODE_FROZEN_FIRST)

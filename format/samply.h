@@ -82,7 +82,7 @@ struct samply_line {
 
 /*
  * The tier of the code that the group's LOAD brings. Behind it: the name ("Interpreter", "C1",
- * "C2", "Stub"), name_size bytes with NUL and padding.
+ * "C2", "Graal", "Stub"), name_size bytes with NUL and padding.
  */
 struct samply_tier {
     struct jitdump_record prefix;

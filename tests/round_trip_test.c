@@ -152,7 +152,7 @@ static void make_sample(struct sample *sample, uint32_t number, uint64_t *seed)
     if (code->size && random_below(seed, 4)) {
         code->method = &methods[random_below(seed, METHODS)];
         code->facts.kind = JITDUMP_KIND_NMETHOD;
-        code->facts.tier = (int32_t)random_below(seed, 5);
+        code->facts.tier = (int32_t)random_below(seed, JITDUMP_TIER_JVMCI + 1);
         code->facts.frame_size = (int32_t)random_below(seed, 100000);
         code->facts.verified_entry = (int32_t)random_below(seed, (uint32_t)code->size);
         make_rows(sample, seed);

@@ -157,6 +157,7 @@ TEST(tiers_are_named)
     assert_tier(stub, JITDUMP_KIND_INTERPRETER, -1, "Interpreter");
     assert_tier(method, JITDUMP_KIND_NATIVE_WRAPPER, 0, "Stub");
     assert_tier(method, JITDUMP_KIND_NMETHOD, 1, "C1");
+    assert_tier(method, JITDUMP_KIND_NMETHOD, JITDUMP_TIER_JVMCI, "Graal");
     assert_tier(method, JITDUMP_KIND_NMETHOD, 3, "C1");
     assert_tier(method, JITDUMP_KIND_NMETHOD, 4, "C2");
     assert_tier(method, -1, -1, NULL);

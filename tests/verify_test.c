@@ -392,7 +392,7 @@ TEST(trailers)
 
     dump = with_section(JITDUMP_TRAILER_CODE, values(2, JITDUMP_CODE_KIND, 5));
     expect(&dump, RULE_TRAILER_FACTS);
-    dump = with_section(JITDUMP_TRAILER_CODE, values(2, JITDUMP_CODE_TIER, 5));
+    dump = with_section(JITDUMP_TRAILER_CODE, values(2, JITDUMP_CODE_TIER, JITDUMP_TIER_JVMCI + 1));
     expect(&dump, RULE_TRAILER_FACTS);
     dump = with_section(JITDUMP_TRAILER_CODE, values(2, JITDUMP_CODE_FRAME_COMPLETE, 17));
     expect(&dump, RULE_TRAILER_FACTS);

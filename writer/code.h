@@ -58,7 +58,7 @@ struct inline_range {
 /* What the JVM knows of the code beside its place. -1: unknown, or there is none. */
 struct code_facts {
     int32_t kind; /* enum jitdump_code_kind */
-    int32_t tier; /* HotSpot's CompLevel, 0-4 */
+    int32_t tier; /* HotSpot's CompLevel, 0-4, or JITDUMP_TIER_JVMCI */
     int32_t frame_size;
     int32_t verified_entry; /* offset */
     int32_t osr_entry;      /* offset */

@@ -89,7 +89,10 @@ static const char *symbol_of(const struct session *session, struct scratch *scra
         return name;
     }
     snprintf(scratch->name, sizeof(scratch->name), "%s%s%s", name,
-             facts->tier == 4 ? " [C2]" : " [C1]", facts->osr_bci >= 0 ? " [OSR]" : "");
+             facts->tier == JITDUMP_TIER_JVMCI ? " [Graal]"
+             : facts->tier == 4                ? " [C2]"
+                                               : " [C1]",
+             facts->osr_bci >= 0 ? " [OSR]" : "");
     return scratch->name;
 }
 

@@ -24,6 +24,8 @@ struct hotspot *hotspot_new(const void *function, int major)
         hotspot_free(hotspot);
         return NULL;
     }
+    hotspot->top_tier =
+        hotspot_flag_is_on(hotspot, "UseJVMCICompiler", false) ? JITDUMP_TIER_JVMCI : 4;
     return hotspot;
 }
 
@@ -258,6 +260,7 @@ static void nmethod_facts(const struct hotspot *hotspot, const struct blob *blob
                           uint64_t size, struct code_facts *facts)
 {
     facts->tier = fact(hotspot, blob, NMETHOD_TIER, 0, 4);
+    facts->tier = facts->tier == 4 ? hotspot->top_tier : facts->tier;
     facts->compile_id = fact(hotspot, blob, NMETHOD_COMPILE_ID, 0, INT32_MAX);
     facts->verified_entry = address_fact(hotspot, blob, NMETHOD_VERIFIED_ENTRY, code, size);
     if (facts->verified_entry < 0) {

@@ -113,6 +113,7 @@ struct hotspot {
     struct place places[FIELD_COUNT];
     struct memory *memory;
     int major;           /* version */
+    int32_t top_tier;    /* of code of the highest level: 4, or JITDUMP_TIER_JVMCI */
     size_t block_header; /* bytes */
     size_t const_method; /* bytes; the bytecodes stand behind it */
     size_t pool;         /* bytes of a ConstantPool; its entries stand behind it */

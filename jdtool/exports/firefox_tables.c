@@ -225,6 +225,7 @@ enum category {
     CATEGORY_JAVA,
     CATEGORY_C1,
     CATEGORY_C2,
+    CATEGORY_GRAAL,
     CATEGORY_INTERPRETED,
     CATEGORY_STUB,
     CATEGORY_JVM,
@@ -246,6 +247,7 @@ void firefox_put_categories(struct json_writer *json)
         [CATEGORY_JAVA] = {"Java, compiled", "green"},
         [CATEGORY_C1] = {"Java, C1", "lightblue"},
         [CATEGORY_C2] = {"Java, C2", "green"},
+        [CATEGORY_GRAAL] = {"Java, Graal", "green"},
         [CATEGORY_INTERPRETED] = {"Java, interpreted", "yellow"},
         [CATEGORY_STUB] = {"JVM stub", "brown"},
         [CATEGORY_JVM] = {"JVM", "purple"},
@@ -282,7 +284,10 @@ static enum category category_of(const struct profile_location *location,
         return CATEGORY_INTERPRETED;
     case RESOLVED_COMPILED:
     case RESOLVED_INLINED:
-        return own->tier == 0 ? CATEGORY_JAVA : own->tier < 4 ? CATEGORY_C1 : CATEGORY_C2;
+        return own->tier == 0   ? CATEGORY_JAVA
+               : own->tier < 4  ? CATEGORY_C1
+               : own->tier == 4 ? CATEGORY_C2
+                                : CATEGORY_GRAAL;
     case RESOLVED_NATIVE:
         return strcmp(profile_module_name(location->module), "libjvm.so") == 0 ? CATEGORY_JVM
                                                                                : CATEGORY_NATIVE;

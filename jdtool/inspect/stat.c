@@ -35,6 +35,7 @@ struct totals {
     uint64_t ranges;
     uint64_t c1; /* compiled methods, by tier */
     uint64_t c2;
+    uint64_t graal;
     uint64_t osr; /* of them, for on-stack replacement */
     uint64_t wrappers;
     uint64_t stubs;
@@ -88,6 +89,7 @@ static void add_facts(struct totals *totals, const int64_t *facts)
     case JITDUMP_KIND_NMETHOD:
         totals->c1 += facts[JITDUMP_CODE_TIER] >= 1 && facts[JITDUMP_CODE_TIER] <= 3;
         totals->c2 += facts[JITDUMP_CODE_TIER] == 4;
+        totals->graal += facts[JITDUMP_CODE_TIER] == JITDUMP_TIER_JVMCI;
         totals->osr += facts[JITDUMP_CODE_OSR_ENTRY] >= 0;
         break;
     case JITDUMP_KIND_NATIVE_WRAPPER:
@@ -276,6 +278,7 @@ static int run(const struct verb *verb, int argc, char **argv)
         {"defined_methods", "methods in trailers", totals.defined_methods},
         {"c1", "compiled by C1", totals.c1},
         {"c2", "compiled by C2", totals.c2},
+        {"graal", "compiled by Graal", totals.graal},
         {"osr", "for on-stack replacement", totals.osr},
         {"native_wrappers", "native wrappers", totals.wrappers},
         {"stubs", "stubs", totals.stubs},

@@ -144,7 +144,7 @@ static void check_facts(struct debug_rules *rules, uint64_t offset)
         verify_broken(rules->output, RULE_TRAILER_FACTS, offset, "code of an unknown kind %" PRId64,
                       kind);
     }
-    if (facts[JITDUMP_CODE_TIER] > 4) {
+    if (facts[JITDUMP_CODE_TIER] > JITDUMP_TIER_JVMCI) {
         verify_broken(rules->output, RULE_TRAILER_FACTS, offset, "code of an unknown tier %" PRId64,
                       facts[JITDUMP_CODE_TIER]);
     }

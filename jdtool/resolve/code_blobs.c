@@ -124,7 +124,7 @@ static bool name_blob(struct blob_context *context, const struct jvm_dump *dump,
     facts.kind = (enum resolved_kind)kept->kind;
     if (kept->kind == RESOLVED_COMPILED) {
         int64_t tier = trailer->facts[JITDUMP_CODE_TIER];
-        kept->tier = tier > 0 && tier <= 4 ? (uint8_t)tier : 0;
+        kept->tier = tier > 0 && tier <= JITDUMP_TIER_JVMCI ? (uint8_t)tier : 0;
         kept->is_osr = trailer->facts[JITDUMP_CODE_OSR_ENTRY] >= 0;
         if (context->details.entry_count) {
             facts.file = context->details.entries[0].file;

@@ -107,10 +107,10 @@ struct resolved_frame {
     /* NULL: UNKNOWN, or a module without a symbol there, or nobody wants native names. Of an
      * INTERPRETED frame that the table of methods does not tell of, the interpreter's own stub. */
     const struct resolved_method *method;
-    uint32_t line;       /* 0: not known */
-    uint16_t bci_ref;    /* of an interpreted frame: its bytecode index + 1; 0: not known */
-    uint8_t tier;        /* 0: not known or none; 1 to 3: C1, 4: C2 (HotSpot's CompLevel) */
-    uint8_t kind : 4;    /* enum resolved_kind */
+    uint32_t line;    /* 0: not known */
+    uint16_t bci_ref; /* of an interpreted frame: its bytecode index + 1; 0: not known */
+    uint8_t tier;     /* 0: not known or none; 1 to 3: C1, 4: C2 (HotSpot's CompLevel), 5: Graal */
+    uint8_t kind : 4; /* enum resolved_kind */
     uint8_t unnamed : 3; /* enum unnamed_reason; only an UNKNOWN frame has one */
     uint8_t is_osr : 1;  /* on-stack replacement */
 };

@@ -9,7 +9,8 @@
 
 /* ---- Names ---- */
 
-/* Behind what belongs to the name: the agent's tier=on puts " [C1]", " [C2]", " [OSR]" there. */
+/* Behind what belongs to the name: the agent's tier=on puts " [C1]", " [C2]", " [Graal]", " [OSR]"
+ * there. */
 static const char *end_of(const char *from)
 {
     const char *end = from + strlen(from);

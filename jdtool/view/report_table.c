@@ -100,6 +100,7 @@ static const char *form_name(uint32_t form)
     case RESOLVED_COMPILED:
         return METHOD_FORM_TIER(form) == 0  ? "compiled"
                : METHOD_FORM_TIER(form) < 4 ? (METHOD_FORM_IS_OSR(form) ? "C1 OSR" : "C1")
+               : METHOD_FORM_TIER(form) > 4 ? (METHOD_FORM_IS_OSR(form) ? "Graal OSR" : "Graal")
                : METHOD_FORM_IS_OSR(form)   ? "C2 OSR"
                                             : "C2";
     case RESOLVED_INLINED:

@@ -121,10 +121,8 @@ static const struct {
     const char *name;
     enum samply_color color;
 } tiers[] = {
-    {"Interpreter", SAMPLY_COLOR_RED},
-    {"C1", SAMPLY_COLOR_BLUE},
-    {"C2", SAMPLY_COLOR_GREEN},
-    {"Stub", SAMPLY_COLOR_GREY},
+    {"Interpreter", SAMPLY_COLOR_RED}, {"C1", SAMPLY_COLOR_BLUE},     {"C2", SAMPLY_COLOR_GREEN},
+    {"Stub", SAMPLY_COLOR_GREY},       {"Graal", SAMPLY_COLOR_GREEN},
 };
 
 /* An index into tiers, or -1: unknown. */
@@ -142,7 +140,10 @@ static int tier_of(const struct code *code)
     if (!code->method) {
         return 3;
     }
-    return code->facts.tier >= 1 ? (code->facts.tier <= 3 ? 1 : 2) : -1;
+    return code->facts.tier == JITDUMP_TIER_JVMCI ? 4
+           : code->facts.tier == 4                ? 2
+           : code->facts.tier >= 1                ? 1
+                                                  : -1;
 }
 
 static void put_tier(struct buffer *buffer, const struct code *code, uint64_t timestamp)
