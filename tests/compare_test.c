@@ -139,6 +139,11 @@ TEST(names_lose_their_numbers)
         {"lib/12abc", "lib/12abc"},
         {"Foo/77", "Foo"},
         {"[libc.so.6]", "[libc.so.6]"},
+        {"[jna2091806938731694127.tmp (deleted)]", "[jna.tmp]"},
+        {"[libzstd-jni-1.5.6-43126484420155632.so]", "[libzstd-jni-1.5.6-.so]"},
+        {"[snappy-1.1.10-0a1b2c3d-1234-4abc-8def-0123456789ab-libsnappyjava.so]",
+         "[snappy-1.1.10--libsnappyjava.so]"},
+        {"[lib-0a1b2c3d-1234-4abc-8def.so]", "[lib-0a1b2c3d-1234-4abc-8def.so]"},
         {"", ""},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

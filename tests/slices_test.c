@@ -83,7 +83,8 @@ TEST(test_slices)
     }
 }
 
-/* A lambda has one name in the profiles of all runs of its program. */
+/* A lambda has one name in the profiles of all runs of its program, and so has a library that it
+ * unpacks. */
 TEST(test_names_of_runs)
 {
     struct world world;
@@ -97,18 +98,21 @@ TEST(test_names_of_runs)
             world.methods[i].name = "A$$Lambda/0x00007f42f8000a10.run()";
         }
     }
+    world.modules[3].path = "/tmp/jna2091806938731694127.tmp"; /* its samples have no method */
     profile->joins_runs = true;
     for (int i = 0; i < 100; i++) {
         struct resolved_sample sample = world_sample(&world);
         assert_int_equal(profile_add(profile, &sample), 0);
     }
-    uint32_t lambdas = 0;
+    uint32_t lambdas = 0, libraries = 0;
     for (uint32_t i = 0; i < profile->function_count; i++) {
         const struct profile_function *function = &profile->functions[i];
         lambdas += strcmp(function->name, "A$$Lambda.run()") == 0 &&
                    strcmp(function->system_name, "A$$Lambda.run()V") == 0;
+        libraries += strcmp(function->name, "[jna.tmp]") == 0;
         assert_null(strstr(function->name, "/0x"));
     }
+    assert_int_equal(libraries, 1);
     assert_in_range(lambdas, 1, 2); /* of a file, and of none */
     profile_free(profile);
 }

@@ -53,10 +53,38 @@ static bool is_counted(const char *begin, const char *end, const char *at)
             (ends_with(begin, end, "__") && memchr(begin, '$', (size_t)(end - begin))));
 }
 
+/* What a library has by chance that Java unpacks into a temporary file: File.createTempFile's
+ * number (Netty, JNA, zstd-jni), a UUID (snappy-java), and the kernel's mark when it was removed
+ * since. */
+static const char *past_chance(const char *at)
+{
+    enum { DIGITS_LEAST = 10 };
+    static const size_t uuid[] = {8, 4, 4, 4, 12};
+    static const char deleted[] = " (deleted)";
+    size_t count = strspn(at, digits);
+    if (count >= DIGITS_LEAST) {
+        return at + count;
+    }
+    if (strncmp(at, deleted, sizeof deleted - 1) == 0) {
+        return at + sizeof deleted - 1;
+    }
+    const char *behind = at;
+    for (size_t i = 0; i < sizeof uuid / sizeof *uuid; i++) {
+        if ((i && *behind++ != '-') || strspn(behind, "0123456789abcdef") != uuid[i]) {
+            return at;
+        }
+        behind += uuid[i];
+    }
+    return behind;
+}
+
 /* Behind what is to be left out at `at`; `at` itself where nothing is. [begin, end) is what was
  * kept before it. */
 static const char *past_number(const char *begin, const char *end, const char *at)
 {
+    if (*begin == '[') { /* a file of which no symbol is known */
+        return past_chance(at);
+    }
     const char *behind = past_addresses(at);
     if (behind > at) {
         return behind;

@@ -153,6 +153,9 @@ static int function_of(struct profile *profile, const struct resolved_method *me
         } else {
             const char *name = profile_module_name(module);
             snprintf(text, sizeof text, name[0] == '[' ? "%s" : "[%s]", name);
+            if (profile->joins_runs) {
+                normal_name(text);
+            }
             function.name = text;
         }
         int err = intern_function(profile, &function, id);
