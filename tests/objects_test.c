@@ -26,9 +26,11 @@
 #include <stdbool.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/sysmacros.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 
 OWNED(struct objects *, objects_free)
 
@@ -311,6 +313,33 @@ TEST_WITH(a_removed_library_is_found_by_where_it_begins, make_directory, remove_
             assert_false(object_open(object));
         }
     }
+    dlclose(mapped.handle);
+}
+
+/* Who is not root is told that it was removed, and who can read it. */
+TEST_WITH(a_removed_library_needs_root, make_directory, remove_directory)
+{
+    const char *path = in_directory("root.so");
+    struct mapped mapped;
+    int status = 0;
+    copy(LIBRARY_OLD, path);
+    map_library(path, &mapped);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(chmod(in_directory("."), 0755), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        mapped.place.pid = (uint32_t)getpid();
+        bool is_nobody = geteuid() != 0 || setresuid(65534, 65534, 65534) == 0;
+        (void)prctl(PR_SET_DUMPABLE, 1); /* else its own /proc is closed to it */
+        struct objects *objects = new_objects(true);
+        struct object *object = objects_find(objects, &mapped.place);
+        _exit(is_nobody && !object_open(object) && object_state(object) == OBJECT_DENIED &&
+                      strstr(object_why(object), "was removed, and only root may read")
+                  ? 0
+                  : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
     dlclose(mapped.handle);
 }
 

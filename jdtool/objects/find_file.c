@@ -24,6 +24,7 @@ struct search {
     struct found_file *out;
     enum object_state worst;
     bool replaced;             /* the listed build-id is not that of what was mapped */
+    bool only_root;            /* what is mapped may not be read by us */
     char what[PATH_MAX + 256]; /* of `worst`, in words */
 };
 
@@ -170,12 +171,13 @@ static uint64_t mapping_end(const struct file_identity *wanted)
     return mapping.end;
 }
 
-static bool open_mapping(const struct file_identity *wanted, uint64_t end, struct elf_file *file)
+static enum object_state open_mapping(const struct file_identity *wanted, uint64_t end,
+                                      struct elf_file *file)
 {
     char path[80];
     snprintf(path, sizeof path, "/proc/%u/map_files/%" PRIx64 "-%" PRIx64, wanted->pid,
              wanted->start, end);
-    return elf_file_open(-1, path, file) == OBJECT_SOUND;
+    return elf_file_open(-1, path, file);
 }
 
 /* The kernel's own link to what is mapped there: right even when the path has another file, or
@@ -187,11 +189,14 @@ static bool try_mapping(struct search *search)
     if (!wanted->start || (!wanted->inode && !wanted->id_size)) {
         return false; /* the pid may be another process' by now, and nothing would tell */
     }
-    if (!open_mapping(wanted, wanted->end, file)) {
-        uint64_t end = mapping_end(wanted);
-        if (!end || end == wanted->end || !open_mapping(wanted, end, file)) {
-            return false;
-        }
+    enum object_state state = open_mapping(wanted, wanted->end, file);
+    uint64_t end = state == OBJECT_SOUND ? 0 : mapping_end(wanted);
+    if (end && end != wanted->end) {
+        state = open_mapping(wanted, end, file);
+    }
+    search->only_root = state == OBJECT_DENIED && end;
+    if (state != OBJECT_SOUND) {
+        return false;
     }
     if (fits_machine(search->places->machine, file->machine) &&
         (has_recorded_inode(search, file) ||
@@ -311,7 +316,14 @@ static bool find_path(struct search *search)
     if (try_own_path(search, -1, path, path)) {
         return keep_path(search, 0, path);
     }
-    return !search->replaced && try_ids(search);
+    if (!search->replaced && try_ids(search)) {
+        return true;
+    }
+    if (search->only_root && search->worst == OBJECT_MISSING) {
+        note(search, OBJECT_DENIED, path,
+             "was removed, and only root may read what a process has mapped of it: run as root");
+    }
+    return false;
 }
 
 /* What was wrong and what would help. */
