@@ -276,6 +276,12 @@ static void warn_of_losses(const struct scorecard *card, const struct warnings *
     }
 }
 
+/*
+ * A thread's clock begins when it is woken: the run queue keeps that time for the switch that
+ * follows (rq_clock_skip_update). Until an idle processor has switched to it, samples are of the
+ * idle task, which has none: 4 us a wake (6.12). Two threads that send each other messages had 94 %
+ * of their time where other processors were idle, 100 to 101 % where they were busy.
+ */
 static const char *why_time_differs(const struct recording *recording,
                                     const struct time_account *time)
 {
@@ -288,8 +294,9 @@ static const char *why_time_differs(const struct recording *recording,
     return recording->perf_version /* or our own sampler made it */
                ? "perf takes too few samples of threads that live for a few milliseconds; record "
                  "with --sampler own or -a"
-               : "the kernel took fewer samples than asked for; it limits what they may cost, and "
-                 "takes none while a virtual machine stands still";
+               : "the kernel took fewer samples than asked for (it limits what they may cost, and "
+                 "takes none while a virtual machine stands still), or threads often woke idle "
+                 "processors, which is time of theirs without samples";
 }
 
 /* What is missing of the time, and where. */
