@@ -58,6 +58,14 @@ watch_one() {
 told() { # NAME WORD COUNT
     (($(grep -cx "$2" "told.$1" 2>/dev/null) >= $3))
 }
+# over WATCH JVM…: they would work on while others are measured.
+over() {
+    local at
+    kill "$@"
+    wait "$1" || fail "a watch ended with status $?"
+    { wait "${@:2}"; } 2>/dev/null || :
+    for at in "${!watches[@]}"; do [[ ${watches[at]} != "$1" ]] || unset "watches[at]"; done
+}
 status() { "$JDPERF" watch --status --name "$1-$$"; }
 
 # A session without a dump, which no watch can use.
@@ -78,6 +86,7 @@ if part "a dump that crashes its reader" test -x "$hostile"; then
     good=$jvm
     JDAGENT_PLANTED=$WORK/escaped JDAGENT_PLANTED_CRASH=jit-$bad. "$hostile" live --agent "$JDAGENT_BUILD/libjdagent.so" watch --match "l$$-crash" \
         --name "crash-$$" --slice 1 -o kept-crash >crash.log 2>&1 </dev/null &
+    crash_watch=$!
     watches+=($!)
     # And at one it takes much memory, of which the watch has enough for the other one.
     start_jvm much-a Calm
@@ -87,9 +96,10 @@ if part "a dump that crashes its reader" test -x "$hostile"; then
     JDAGENT_PLANTED_GROWS=jit-$much. "$hostile" live --agent "$JDAGENT_BUILD/libjdagent.so" watch --match "l$$-much" \
         --max-memory 250M --name "much-$$" --slice 1 -o kept-much >much.log 2>&1 </dev/null &
     watches+=($!)
-    much_watch=$((${#watches[@]} - 1))
+    much_watch=$!
 fi
 start_jvm grows Calm
+growing=$jvm
 watch_one grows --max-memory 1K
 grows=${watches[-1]}
 start_jvm calm Calm
@@ -111,12 +121,37 @@ watch_one two --sampler perf
 
 # ---- Our own sampler ----
 
-# First, since one of these two works without long breaks.
+# What works, and is over soon, while the others wait.
+if [[ ${bad:-} ]]; then
+    others_go_on() { (($(find kept-crash -name "*-$good-*.pb.gz" 2>/dev/null | wc -l) >= 12)); }
+    wait_until 120 "slices of the JVM that does not crash its reader" others_go_on
+    grep -q "JVM $bad is not watched now: the process that reads what it has written died (Aborted)" crash.log ||
+        fail "the crash is not told: $(cat crash.log)"
+    ! grep "JVM $good is not watched\|nothing is watched" crash.log || fail "the other JVM was dropped"
+    grower_is_told() { grep -q "JVM $much is not watched now: what it has written takes more than" much.log; }
+    wait_until 120 "the JVM whose data takes much is dropped" grower_is_told
+    have=$(find kept-much -name "*-$little-*.pb.gz" | wc -l)
+    goes_on() { (($(find kept-much -name "*-$little-*.pb.gz" | wc -l) >= have + 5)); }
+    wait_until 120 "slices of the JVM whose data takes little" goes_on
+    ! grep "JVM $little is not watched\|nothing is watched" much.log || fail "the JVM whose data takes little was dropped"
+    [[ -z $(compgen -G 'escaped*') && -z $(compgen -G "kept-crash/*-$bad-*") ]] || fail "something came of it: $(ls . kept-crash)"
+    over "$crash_watch" "$bad" "$good"
+    over "$much_watch" "$much" "$little"
+fi
+
+slicer_is_another() { [[ $(pgrep -P "$grows" -f ' watch-slicer ') != "$1" ]]; }
+for _ in 1 2; do
+    wait_until 60 "a slicer" pgrep -P "$grows" -f ' watch-slicer '
+    wait_until 60 "new start of what grew" slicer_is_another "$(pgrep -P "$grows" -f ' watch-slicer ')"
+done
+! grep 'not watched now' grows.log || fail "what grew is called failed"
+over "$grows" "$growing"
+
 # The first window is left out: the JVM's files are read in it.
 is_thinned() { status thinned | grep -q "^JVM $thinned .*, one sample in [0-9]* taken"; }
 wait_until 120 "thinning" is_thinned
 # The slice before it may still be on its way.
-says_thinned() { zcat kept-thinned/*-"$thinned"-*.pb.gz 2>/dev/null | grep -aq 'thinned: one in'; }
+says_thinned() { grep -aq 'thinned: one in' <(zcat kept-thinned/*-"$thinned"-*.pb.gz 2>/dev/null); }
 wait_until 60 "a slice that says so" says_thinned
 rm -rf kept-thinned/*
 cpu() { awk '{ print $14 + $15 }' <(sed 's/.*) /x x /' "/proc/$thinned/stat"); }
@@ -143,36 +178,12 @@ print(f"{samples} samples weigh {weights:.2f} s, the JVM has used {took:.2f} s")
 # A slice more or less at both ends, and what chance does with so many samples.
 sys.exit(abs(weights / took - 1) > 0.15 + 4 / samples ** 0.5)
 END
-{ kill "$thinned" "$thinned_other" && wait "$thinned" "$thinned_other"; } 2>/dev/null || :
+over "${watches[1]}" "$thinned" "$thinned_other"
 
 # After 5 s, after 10, and so on.
 waits_longer() { status refuses | grep -qE 'tried again in ([6-9]|10) s: a session without a dump'; }
 wait_until 60 "longer pause after the second failure" waits_longer
 [[ $(grep -c 'is not watched now: a session without a dump' refuses.log) == 1 ]] || fail "the reason is not told once: $(cat refuses.log)"
-
-if [[ ${bad:-} ]]; then
-    others_go_on() { (($(find kept-crash -name "*-$good-*.pb.gz" 2>/dev/null | wc -l) >= 12)); }
-    wait_until 120 "slices of the JVM that does not crash its reader" others_go_on
-    grep -q "JVM $bad is not watched now: the process that reads what it has written died (Aborted)" crash.log ||
-        fail "the crash is not told: $(cat crash.log)"
-    ! grep "JVM $good is not watched\|nothing is watched" crash.log || fail "the other JVM was dropped"
-    grower_is_told() { grep -q "JVM $much is not watched now: what it has written takes more than" much.log; }
-    wait_until 120 "the JVM whose data takes much is dropped" grower_is_told
-    have=$(find kept-much -name "*-$little-*.pb.gz" | wc -l)
-    goes_on() { (($(find kept-much -name "*-$little-*.pb.gz" | wc -l) >= have + 5)); }
-    wait_until 120 "slices of the JVM whose data takes little" goes_on
-    ! grep "JVM $little is not watched\|nothing is watched" much.log || fail "the JVM whose data takes little was dropped"
-    { kill -KILL "${watches[much_watch]}" && wait "${watches[much_watch]}"; } 2>/dev/null || : # what follows measures
-    unset "watches[much_watch]"
-    [[ -z $(compgen -G 'escaped*') && -z $(compgen -G "kept-crash/*-$bad-*") ]] || fail "something came of it: $(ls . kept-crash)"
-fi
-
-slicer_is_another() { [[ $(pgrep -P "$grows" -f ' watch-slicer ') != "$1" ]]; }
-for _ in 1 2; do
-    wait_until 60 "a slicer" pgrep -P "$grows" -f ' watch-slicer '
-    wait_until 60 "new start of what grew" slicer_is_another "$(pgrep -P "$grows" -f ' watch-slicer ')"
-done
-! grep 'not watched now' grows.log || fail "what grew is called failed"
 
 ! status calm | grep 'one sample in' || fail "a calm JVM is thinned"
 
