@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# A stack walked in the kernel equals the copied stack of the same interrupt, frame for frame, also in an NMI and while
-# code is deoptimised. A recursion of 3,000 calls reaches its root, and is cut where --depth says so; interpreted frames have
-# their names; a JVM in a chroot is walked, too; killed, nothing of it is left in the kernel; where it cannot be had, who
-# makes its tables dies, or a JVM cannot be read, stacks are copied, and it is said. The default copies at first. Of virtual
-# threads that were parked the callers in the heap are those of the JVM's own trace, whatever collector moves them; where
-# they cannot be had the stack says so. The same of stacks of allocations, locks, exceptions and waits; JDAGENT_LONG=1:
-# with each collector.
+# A stack walked in the kernel equals the copied stack of the same interrupt, frame for frame, also in an NMI, in a signal
+# handler and while code is deoptimised. A recursion of 3,000 calls reaches its root, and is cut where --depth says so;
+# interpreted frames have their names; a JVM in a chroot is walked, too; killed, nothing of it is left in the kernel; where
+# it cannot be had, who makes its tables dies, or a JVM cannot be read, stacks are copied, and it is said. The default
+# copies at first. Of virtual threads that were parked the callers in the heap are those of the JVM's own trace, whatever
+# collector moves them; where they cannot be had the stack says so. The same of stacks of allocations, locks, exceptions and
+# waits; JDAGENT_LONG=1: with each collector.
 source "$(dirname "$0")/lib.sh"
 begin "$@"
 need_perf
@@ -202,6 +202,15 @@ if part "walks in an NMI" test -e "$JDAGENT_BUILD/tests/libin_nmi.so" && part "w
     same nmi 3 -XX:MaxInlineLevel=0 -XX:-Inline -cp "$classes" DeepChain SECONDS
     around=() each=()
 fi
+
+# Behind a signal handler the stack goes on where the signal interrupted it.
+around=(env IN_SIGNAL=1 LD_PRELOAD="$JDAGENT_BUILD/tests/libin_signal.so")
+same signals 2 -XX:MaxInlineLevel=0 -XX:-Inline -cp "$classes" DeepChain SECONDS
+around=()
+"$jdperf" export "$scratch/signals" collapsed -o "$scratch/stacks" 2>"$scratch/err" || fail "signals: $(cat "$scratch/err")"
+read -r all whole last < <(awk -f "$(dirname "$0")/in_signal.awk" "$scratch/stacks")
+claim "in a signal handler" "$whole of $all chains whole, $last of the method that works"
+((all >= 50 && 100 * whole >= 99 * all && 2 * last >= all)) || fail "signals: $whole of $all are whole, $last of the last method"
 
 # In a chroot paths are not those that the kernel tells us.
 mkdir "$scratch/root"

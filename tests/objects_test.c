@@ -1095,6 +1095,47 @@ TEST_WITH(frames_that_only_a_table_names_are_refused, make_directory, remove_dir
     assert_false(has_row(&frame, true, inside));
 }
 
+static int count_signal_rows(void *context, uint64_t address, const struct native_row *row)
+{
+    uint64_t *found = context;
+    found[row->signal ? 0 : 1] += 1;
+    found[2] = row->signal ? address : found[2];
+    return 0;
+}
+
+/* The arm64 kernel's vdso says nothing of where signal handlers return: its instructions tell. */
+TEST_WITH(a_way_back_from_signals_is_known_by_its_code, make_directory, remove_directory)
+{
+    static const char source[] = ".globl before\nbefore: .fill 16, 1, 0\n"
+                                 ".byte 0x68,0x11,0x80,0xd2, 1,0,0,0xd4\n.fill 16, 1, 0\n";
+    scratch_write(in_directory("vdso.s"), source);
+    if (run("cd '%s' && cc -shared -nostdlib -o vdso.so vdso.s 2>/dev/null &&"
+            " printf '\\267\\0' | dd of=vdso.so bs=1 seek=18 conv=notrunc 2>/dev/null",
+            directory)) {
+        skip(); /* there is no assembler */
+    }
+    struct objects *objects;
+    struct objects_options options = {.machine = EM_AARCH64, .here = true};
+    struct object_symbol symbol;
+    assert_int_equal(objects_new(&options, &objects), 0);
+    struct object *object =
+        objects_find(objects, &(struct object_place){.path = in_directory("vdso.so")});
+    uint64_t before = 0;
+    while (!object_symbol(object, before, &symbol)) {
+        assert_true(++before < 1 << 20);
+    }
+    assert_false(object_row(object, before + 11)->found);
+    assert_true(object_row(object, before + 15)->signal); /* before the return address */
+    assert_true(object_row(object, before + 23)->signal);
+    assert_false(object_row(object, before + 24)->found);
+    uint64_t found[3] = {0};
+    assert_int_equal(object_rows(object, before, before + 40, count_signal_rows, found), 0);
+    assert_int_equal(found[0], 1);
+    assert_int_equal(found[1], 2);
+    assert_int_equal(found[2], before + 12);
+    objects_free(objects);
+}
+
 /* Many blocks of a function, each of which names the same long list of ranges. */
 TEST_WITH(lines_that_take_too_long_are_given_up, make_directory, remove_directory)
 {

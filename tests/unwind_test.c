@@ -483,6 +483,59 @@ TEST_WITH(test_a_probed_instruction_is_stepped_over, set_up, NULL)
     assert_int_equal(walk_stepped(STEPPED + 0x80), UNWIND_NO_FRAME_INFO);
 }
 
+/* ---- A signal on aarch64 ---- */
+
+enum { SIGRETURN = 0x6000 };
+
+static const struct unwind_place *interrupted_at(void *context, uint64_t pc, bool caller)
+{
+    (void)context;
+    struct unwind_place *place = next_place();
+    *place = (struct unwind_place){.address = pc - caller, .file_address = pc - caller};
+    place->mapped = pc >= SIGRETURN;
+    place->object = (struct object *)stack;
+    return place;
+}
+
+/* The vdso's; a leaf that keeps its return address in x30; one that nobody called. */
+static const struct native_row *interrupted_row(void *context, const struct unwind_place *place)
+{
+    static const struct native_place kept = {.rule = NATIVE_SAME};
+    static struct native_row row;
+    (void)context;
+    row = (struct native_row){.cfa = {.rule = NATIVE_REG, .reg = 31}, .found = true};
+    row.places[NATIVE_PLACES - 1] =
+        place->file_address >= CALLER ? (struct native_place){.rule = NATIVE_UNDEFINED} : kept;
+    row.signal = place->file_address < FUNCTION;
+    return &row;
+}
+
+/* Of a struct rt_sigframe the registers begin at word 39. What was interrupted is no caller: its
+ * return address is in x30, and signed. */
+TEST_WITH(test_what_a_signal_interrupted, set_up, NULL)
+{
+    const struct unwind_process interrupted = {.find = interrupted_at,
+                                               .row = interrupted_row,
+                                               .code_row = test_code_row,
+                                               .machine = EM_AARCH64};
+    uint64_t frame[80] = {0};
+    struct unwind_sample sample = {
+        .pc = SIGRETURN, .sp = STACK, .stack = (uint8_t *)frame, .stack_size = sizeof frame};
+    sample.regs.value[31] = STACK;
+    sample.regs.known = UINT64_C(1) << 31;
+    frame[39 + 30] = UINT64_C(0x2f) << 48 | (CALLER + 4);
+    frame[39 + 31] = at(76);
+    frame[39 + 32] = FUNCTION + 8;
+    assert_int_equal(unwind(&interrupted, &sample, frames, WORDS, &count), UNWIND_ROOT);
+    assert_int_equal(count, 3);
+    assert_int_equal(frames[1].ip, FUNCTION + 8);
+    assert_false(frames[1].caller);
+    assert_int_equal(frames[2].ip, CALLER + 3);
+    sample.stack_size = (39 + 32) * sizeof *frame;
+    assert_int_equal(unwind(&interrupted, &sample, frames, WORDS, &count), UNWIND_COPY_ENDS);
+    assert_int_equal(count, 1);
+}
+
 /* ---- This process ---- */
 
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)

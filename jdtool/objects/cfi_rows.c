@@ -603,12 +603,58 @@ static Elf_Data *find_section(Elf *elf, uint64_t *address)
         GElf_Shdr header;
         const char *name =
             gelf_getshdr(scn, &header) ? elf_strptr(elf, names, header.sh_name) : NULL;
-        if (name && header.sh_type != SHT_NOBITS && strcmp(name, ".eh_frame") == 0) {
+        if (name && header.sh_type != SHT_NOBITS && header.sh_size &&
+            strcmp(name, ".eh_frame") == 0) {
             *address = header.sh_addr;
             return elf_rawdata(scn, NULL);
         }
     }
     return NULL;
+}
+
+void cfi_rows_sigreturn(Elf *elf, uint64_t *from, uint64_t *to)
+{
+    /* mov x8,#__NR_rt_sigreturn; svc #0 */
+    static const uint8_t code[8] = {0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4};
+    uint64_t address;
+    Elf_Scn *scn = NULL;
+    *from = *to = 0;
+    if (find_section(elf, &address)) {
+        return;
+    }
+    while ((scn = elf_nextscn(elf, scn))) {
+        GElf_Shdr header;
+        const Elf_Data *data = gelf_getshdr(scn, &header) && header.sh_flags & SHF_EXECINSTR &&
+                                       header.sh_type == SHT_PROGBITS
+                                   ? elf_rawdata(scn, NULL)
+                                   : NULL;
+        const uint8_t *at =
+            data && data->d_buf ? memmem(data->d_buf, data->d_size, code, sizeof code) : NULL;
+        if (at) {
+            *from = header.sh_addr + (uint64_t)(at - (const uint8_t *)data->d_buf) - 4;
+            *to = *from + 4 + sizeof code;
+            return;
+        }
+    }
+}
+
+/* The rows of such a file. */
+static int each_sigreturn(Elf *elf, uint64_t from, uint64_t to,
+                          int (*take)(void *context, uint64_t address,
+                                      const struct native_row *row),
+                          void *context)
+{
+    static const struct native_row nothing = {0};
+    static const struct native_row signal = {.found = true, .signal = true};
+    uint64_t at;
+    uint64_t end;
+    cfi_rows_sigreturn(elf, &at, &end);
+    if (at < from || end > to || !end) {
+        return -ENOENT;
+    }
+    int err = take(context, from, &nothing);
+    err = err ? err : take(context, at, &signal);
+    return err ? err : take(context, end, &nothing);
 }
 
 int cfi_rows_each(Elf *elf, unsigned machine, uint64_t from, uint64_t to,
@@ -618,6 +664,9 @@ int cfi_rows_each(Elf *elf, unsigned machine, uint64_t from, uint64_t to,
     uint64_t address;
     const unsigned char *ident = (const unsigned char *)elf_getident(elf, NULL);
     const Elf_Data *data = find_section(elf, &address);
+    if (!data && machine == EM_AARCH64) {
+        return each_sigreturn(elf, from, to, take, context);
+    }
     if (!data || !data->d_buf || data->d_size > CFI_BYTES_MAX || ident[EI_CLASS] != ELFCLASS64 ||
         ident[EI_DATA] != ELFDATA2LSB || (machine != EM_X86_64 && machine != EM_AARCH64)) {
         return -ENOENT;

@@ -15,10 +15,18 @@
  * file has none, a row that is not found. They, and the operations (Dwarf_Op) that they point to,
  * live during the call; of an expression with operations that nobody here evaluates `length` is 0.
  * machine: EM_X86_64 or EM_AARCH64, little-endian, 64 bits. 0; -ENOMEM; -ENOENT: there is no such
- * section; or what `take` returned other than 0.
+ * section, nor cfi_rows_sigreturn; or what `take` returned other than 0.
  */
 int cfi_rows_each(Elf *elf, unsigned machine, uint64_t from, uint64_t to,
                   int (*take)(void *context, uint64_t address, const struct native_row *row),
                   void *context);
+
+/*
+ * Where a file without .eh_frame returns from signal handlers on aarch64, [*from, *to): the vdso
+ * since Linux 5.8 (arch/arm64/kernel/vdso/sigreturn.S: unwinders are to know the instructions),
+ * musl, Go. The instruction before them belongs to it, for a caller is looked up in front of its
+ * return address. Both are 0 where there is no such place.
+ */
+void cfi_rows_sigreturn(Elf *elf, uint64_t *from, uint64_t *to);
 
 #endif

@@ -3,6 +3,7 @@
 #include "jdtool/base/array.h"
 #include "jdtool/base/hash_map.h"
 #include "jdtool/objects/cfi_check.h"
+#include "jdtool/objects/cfi_rows.h"
 
 #include <dwarf.h>
 #include <elf.h>
@@ -235,12 +236,14 @@ struct own_row {
 
 struct frame_rows {
     unsigned machine;
-    Elf *elf;               /* with .eh_frame; NULL: none */
-    Dwarf_CFI *eh_frame;    /* ours */
-    Dwarf_CFI *debug_frame; /* belongs to its Dwarf */
-    bool asked_eh_frame;    /* for .eh_frame */
-    bool asked;             /* for .debug_frame */
-    bool refused;           /* one of them */
+    Elf *elf;                              /* with .eh_frame; NULL: none */
+    Dwarf_CFI *eh_frame;                   /* ours */
+    Dwarf_CFI *debug_frame;                /* belongs to its Dwarf */
+    bool asked_eh_frame;                   /* for .eh_frame */
+    bool asked;                            /* for .debug_frame */
+    bool asked_sigreturn;                  /* for what comes next */
+    uint64_t sigreturn_from, sigreturn_to; /* cfi_rows_sigreturn */
+    bool refused;                          /* one of them */
     struct hash_map by_address;
     struct cached_row *list;
     uint32_t count;
@@ -464,6 +467,17 @@ static const struct native_row *keep_own(struct frame_rows *rows, const struct n
     return &own->row;
 }
 
+static bool is_sigreturn(struct frame_rows *rows, uint64_t address)
+{
+    if (!rows->asked_sigreturn) {
+        rows->asked_sigreturn = true;
+        if (rows->elf && rows->machine == EM_AARCH64) {
+            cfi_rows_sigreturn(rows->elf, &rows->sigreturn_from, &rows->sigreturn_to);
+        }
+    }
+    return address >= rows->sigreturn_from && address < rows->sigreturn_to;
+}
+
 static const struct native_row *look_up(struct frame_rows *rows, uint64_t address,
                                         Dwarf *(*debug_frame)(void *context), void *context)
 {
@@ -472,6 +486,8 @@ static const struct native_row *look_up(struct frame_rows *rows, uint64_t addres
     Dwarf_Frame *frame = find_frame(rows, address, debug_frame, context);
     if (frame) {
         take_frame(rows, frame, &row);
+    } else {
+        row.found = row.signal = is_sigreturn(rows, address);
     }
     const struct native_row *kept = row_set_keep(rows->set, &row);
     if (!kept) {

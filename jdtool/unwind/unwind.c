@@ -564,6 +564,27 @@ static void fill_interpreted(struct walk *walk, const struct unwind_place *place
     walk->end = UNWIND_END_COUNT;
 }
 
+/*
+ * aarch64: what a signal interrupted, by the registers that the kernel has saved in a struct
+ * rt_sigframe at sp (arch/arm64/kernel/signal.c): behind a siginfo and what comes before
+ * uc_mcontext.regs, x0 to x30, sp and pc. Call-frame information of it has x29 and x30 alone, if
+ * there is any.
+ */
+static bool step_interrupted(struct walk *walk)
+{
+    const uint64_t saved = value_of(walk, walk->machine->sp) + 128 + 184;
+    struct native_regs regs = {.known = 0};
+    uint64_t word = 0;
+    for (unsigned i = 0; i <= walk->machine->sp; i++) {
+        if (!read_word(walk, saved + UINT64_C(8) * i, &word)) {
+            return false;
+        }
+        set(&regs, i, word);
+    }
+    return read_word(walk, saved + UINT64_C(8) * (walk->machine->sp + 1U), &word) &&
+           step_to(walk, word, regs.value[walk->machine->sp], &regs);
+}
+
 /* Steps over one frame; false at the end, with walk->end set. */
 static bool step(struct walk *walk, struct unwind_frame *frame)
 {
@@ -588,7 +609,8 @@ static bool step(struct walk *walk, struct unwind_frame *frame)
         caller = !row->signal;
         row = row_at_breakpoint(walk, place, row);
         walk->end = UNWIND_END_COUNT;
-        more = step_native(walk, row);
+        more = row->signal && walk->process->machine == EM_AARCH64 ? step_interrupted(walk)
+                                                                   : step_native(walk, row);
     } else if (place->is_stepped && !walk->caller) {
         /*
          * What the kernel does not emulate it steps over in a page of its own (xol_add_vma): all of

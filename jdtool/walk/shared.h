@@ -41,7 +41,7 @@ enum walk_rule {
     WALK_BY_FP, /* CFA = fp + 8 * cfa */
     WALK_INTERPRETED,
     WALK_ROOT,      /* nobody called it */
-    WALK_SIGNAL,    /* the registers lie in a struct ucontext at sp */
+    WALK_SIGNAL,    /* the kernel has saved the registers at sp */
     WALK_PLT,       /* an entry of a procedure linkage table, which pushes in its second half */
     WALK_REALIGNED, /* the CFA lies at fp + 8 * cfa, the caller's fp at fp */
     WALK_FULL,      /* cfa is the number of a struct walk_full_row */

@@ -507,7 +507,7 @@ static struct walk_row pack_native(struct tables *tables, uint32_t offset,
         return plain(offset, WALK_NONE);
     }
     if (row->signal) {
-        return plain(offset, tables->machine == EM_AARCH64 ? WALK_COMPLEX : WALK_SIGNAL);
+        return plain(offset, WALK_SIGNAL);
     }
     if (ra->rule == NATIVE_UNDEFINED) {
         return plain(offset, WALK_ROOT);

@@ -592,26 +592,32 @@ __noinline int by_full_row(u32 cpu, u32 number)
     return go(w, pc, cfa, fp, known);
 }
 
-#ifndef __TARGET_ARCH_arm64
-
-/* What a signal interrupted is a leaf again, with the registers of a struct ucontext at sp. */
+/* What a signal interrupted is a leaf again, with the registers that the kernel has saved. */
 __noinline int interrupted(u32 cpu)
 {
+#ifdef __TARGET_ARCH_arm64
+    /* struct rt_sigframe (arch/arm64/kernel/signal.c): behind a siginfo and what comes before
+     * uc_mcontext.regs, x0 to x30, sp and pc */
+    enum { SAVED_AT = 128 + 184 };
+#else
     static const u8 order[REGS] = {8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7};
+    enum { SAVED_AT = 40 }; /* uc_mcontext.gregs of a struct ucontext: these, and rip */
+#endif
     SCRATCH;
-    /* uc_mcontext.gregs: these, and rip */
-    if (bpf_probe_read_user(s->saved, sizeof s->saved, (void *)(w->sp + 40))) {
+    if (bpf_probe_read_user(s->saved, sizeof s->saved, (void *)(w->sp + SAVED_AT))) {
         return stop(w, WALKED_FAULT);
     }
+#ifdef __TARGET_ARCH_arm64
+    __builtin_memcpy(s->regs, s->saved, sizeof s->regs);
+#else
 #pragma unroll
     for (int i = 0; i < REGS; i++) {
         s->regs[order[i]] = s->saved[i];
     }
+#endif
     w->sp = 0; /* it may be another stack */
     return go(w, s->saved[REGS], s->regs[SP_REG], s->regs[FP_REG], true);
 }
-
-#endif
 
 __noinline int by_row(u32 cpu, u32 bits)
 {
@@ -643,9 +649,9 @@ __noinline int by_row(u32 cpu, u32 bits)
         }
         return go(w, pc, cfa, fp, true);
     }
+#endif
     case WALK_SIGNAL:
         return interrupted(cpu);
-#endif
     default:
         return stop(w, WALKED_COMPLEX);
     }

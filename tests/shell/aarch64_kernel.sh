@@ -45,7 +45,10 @@ for javac in /usr/lib/jvm/*/bin/javac; do
     ! "$javac" --release 21 -nowarn -d overlay/classes "$JDAGENT_SOURCE/java-tests/programs/Frozen.java" 2>log || break
 done
 [ -e overlay/classes/Frozen.class ] || skip "no javac here compiles for JDK 21: $(tail -n 1 log)"
-cp "$JDAGENT_SOURCE/java-tests/frozen.awk" overlay/
+cp "$JDAGENT_SOURCE/java-tests/"{frozen,in_signal}.awk overlay/
+# With signed return addresses.
+aarch64-linux-gnu-gcc --sysroot="$sysroot" -D_GNU_SOURCE -O2 -shared -fPIC -mbranch-protection=standard -o overlay/in_signal.so \
+    "$JDAGENT_SOURCE/tests/in_signal.c" 2>log || fail "$(cat log)"
 cat >overlay/init <<'END'
 #!/bin/bash
 export PATH=/opt/bin:/usr/bin:/bin:/usr/sbin:/sbin:/usr/lib/jvm/java-17-openjdk-arm64/bin HOME=/tmp
@@ -75,6 +78,9 @@ said -o interpreted --stacks compare -e cpu-clock -- java -Xint -cp /classes Dee
 said -o walked --stacks kernel -e cpu-clock -- java -cp /classes DeepChain 30
 said -o cycles --stacks compare -e cycles -- java -cp /classes DeepChain 30
 said -o events --stacks compare --alloc=64K --locks --exceptions --off-cpu -m 64M -- java -cp /classes Events 30 alloc locks exceptions waits
+IN_SIGNAL=1 LD_PRELOAD=/in_signal.so said -o signals --stacks compare -e cpu-clock -- java -XX:-Inline -cp /classes DeepChain 60
+jdperf export signals collapsed -o stacks 2>/dev/null
+echo "in a handler $(mawk -f /in_signal.awk stacks)"
 # frozen JDK OPTION...: whole, marked, wrong
 frozen() {
     jdperf record --sampler own -F 199 -o "frozen$1" --stacks kernel -e cpu-clock -- "/jdk$1/bin/java" -XX:+UnlockDiagnosticVMOptions \
@@ -94,7 +100,7 @@ chmod +x overlay/init
         -o -path './usr/lib/linux-image*' \) -prune -o -print | cpio -o -H newc --quiet)
     (cd overlay && find . | cpio -o -H newc --quiet)
 } >root
-timeout 1500 qemu-system-aarch64 -M virt,gic-version=3 -cpu neoverse-n1 -accel tcg,thread=multi -smp 2 -m 4096 -kernel "$sysroot"/boot/vmlinuz-*-arm64 \
+timeout 1500 qemu-system-aarch64 -M virt,gic-version=3 -cpu max,pauth-impdef=on -accel tcg,thread=multi -smp 2 -m 4096 -kernel "$sysroot"/boot/vmlinuz-*-arm64 \
     -initrd root -append "console=ttyAMA0 rdinit=/init panic=5 quiet" -nographic -no-reboot -nic none </dev/null >console 2>&1 || true
 grep -q 'the machine has done all' console || fail "the machine: $(tail -n 20 console)"
 ! grep 'perf samples instead' console || fail "perf samples"
@@ -106,12 +112,15 @@ number() {
     found=$(sed -n "s/\r//; s/^$1 .*\"$2\": *\([0-9]*\),*/\1/p" console | head -n 1)
     echo "${found:-0}"
 }
-for profile in compiled:500 interpreted:500 cycles:200 events:500; do
+for profile in compiled:500 interpreted:500 cycles:200 events:500 signals:500; do
     wanted=${profile#*:} profile=${profile%:*}
     compared=$(number "$profile" compared) differing=$(number "$profile" compared_differing)
     echo "-- $profile: $((compared - differing)) of $compared stacks walked as copied"
     ((compared >= wanted && differing == 0)) || fail "$profile: $(grep "^$profile" console)"
 done
+read -r all whole last < <(sed -n "s/\r//; s/^in a handler //p" console)
+echo "-- in a signal handler: $whole of $all chains whole, $last of the method that works"
+((all >= 200 && 100 * whole >= 99 * all && 2 * last >= all)) || fail "in a signal handler: $(grep '^signals' console)"
 for event in alloc lock exception off-cpu; do
     stacks=$(sed -n "s/^events .*{\"name\": \"$event\".*\"stacks\": \([0-9]*\).*/\1/p" console)
     rooted=$(sed -n "s/^events .*{\"name\": \"$event\".*\"stacks_rooted\": \([0-9]*\).*/\1/p" console)
