@@ -41,7 +41,7 @@ static int run_confined(struct call *it)
 {
     struct rights *rights = rights_new();
     if (!rights) {
-        error_message("failed to start %s: %s", it->verb->name, strerror(ENOMEM));
+        failed_to(-ENOMEM, "start %s", it->verb->name);
         return STATUS_FAILED;
     }
     rights_of_words(rights, it->argv + 1);

@@ -70,7 +70,7 @@ static int look_for_pidfds(const struct verb *verb)
         close(fd);
         return STATUS_DONE;
     }
-    error_message("failed to %s: pidfd_open: %s", verb->name, strerror(errno));
+    failed_to(-errno, "%s: pidfd_open", verb->name);
     detail_message("", "Linux has it from 5.3 on, and filters of containers may refuse it. Without "
                        "it: load the agent into the");
     detail_message("",

@@ -10,7 +10,6 @@
 #include "tests/resolved_samples.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 enum { SLICES_MAX = 64 };
 

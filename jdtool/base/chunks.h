@@ -8,7 +8,6 @@
 #include "jdtool/base/array.h"
 
 #include <stdbool.h>
-#include <string.h>
 
 #define CHUNK_ELEMENTS 256
 

@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static const char *program = "jdtool";
 
@@ -30,6 +31,19 @@ void error_message(const char *format, ...)
     va_start(args, format);
     print("", format, args);
     va_end(args);
+}
+
+int failed_to(int err, const char *format, ...)
+{
+    char what[4096];
+    if (err) {
+        va_list args;
+        va_start(args, format);
+        vsnprintf(what, sizeof what, format, args);
+        va_end(args);
+        error_message("failed to %s: %s", what, strerror(-err));
+    }
+    return err;
 }
 
 void warning_message(const char *format, ...)

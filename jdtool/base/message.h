@@ -10,6 +10,10 @@ void message_program(const char *name);
 void error_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void warning_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Says "failed to " what the format says, and why: an error, a negative errno, which it returns. 0:
+ * says nothing. */
+int failed_to(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* What goes on, and a line that belongs to the message before it, with "    " and a word in front
  * ("" or "perf: "). */
 void info_message(const char *format, ...) __attribute__((format(printf, 1, 2)));

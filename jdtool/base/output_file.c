@@ -46,10 +46,7 @@ int output_path_check(const char *path)
         err = -errno;
     }
     free(directory);
-    if (err) {
-        error_message("failed to write %s: %s", path, strerror(-err));
-    }
-    return err;
+    return failed_to(err, "write %s", path);
 }
 
 void output_file_fail(struct output_file *file, int err)
@@ -99,8 +96,7 @@ int output_file_open(const char *path, struct output_file **out)
     }
     struct output_file *file = malloc(sizeof *file);
     if (!file) {
-        error_message("failed to write %s: %s", path, strerror(ENOMEM));
-        return -ENOMEM;
+        return failed_to(-ENOMEM, "write %s", path);
     }
     *file = (struct output_file){.fd = -1};
     file->path = strdup(path);
@@ -118,7 +114,7 @@ int output_file_open(const char *path, struct output_file **out)
         }
     }
     if (err) {
-        error_message("failed to write %s: %s", path, strerror(-err));
+        failed_to(err, "write %s", path);
         if (file->fd < 0 && file->temporary) {
             file->temporary[0] = '\0'; /* nothing was made */
         }
@@ -281,7 +277,7 @@ int output_file_finish(struct output_file *file)
     }
     int err = file->error;
     if (err) {
-        error_message("failed to write %s: %s", file->path, strerror(-err));
+        failed_to(err, "write %s", file->path);
     } else {
         file->temporary[0] = '\0';
     }

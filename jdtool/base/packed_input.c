@@ -66,7 +66,7 @@ int packed_input_open(const char *path, struct packed_input **out)
         err = S_ISREG(status.st_mode) ? start(input) : -EINVAL;
     }
     if (err) {
-        error_message("failed to read %s: %s", path, strerror(-err));
+        failed_to(err, "read %s", path);
         packed_input_close(input);
         return err;
     }

@@ -49,8 +49,7 @@ static int start(const char *path, bool gzip, struct packed_output **out)
 {
     struct packed_output *output = malloc(sizeof *output);
     if (!output) {
-        error_message("failed to write %s: %s", path, strerror(ENOMEM));
-        return -ENOMEM;
+        return failed_to(-ENOMEM, "write %s", path);
     }
     memset(output, 0, offsetof(struct packed_output, buffer));
     output->free =
@@ -58,8 +57,7 @@ static int start(const char *path, bool gzip, struct packed_output **out)
     output->gzip = gzip ? calloc(1, sizeof *output->gzip) : NULL;
     if (gzip && !output->gzip) {
         free(output);
-        error_message("failed to write %s: %s", path, strerror(ENOMEM));
-        return -ENOMEM;
+        return failed_to(-ENOMEM, "write %s", path);
     }
     if (gzip) {
         gzip_start(output->gzip, IGZIP_GZIP);
@@ -212,9 +210,7 @@ int packed_output_finish(struct packed_output *output)
         if (!err && !output->is_memory && fflush(stdout) != 0) {
             err = -errno;
         }
-        if (err) {
-            error_message("failed to write the output: %s", strerror(-err));
-        }
+        failed_to(err, "write the output");
     }
     release(output);
     return err;
@@ -225,7 +221,7 @@ int packed_output_take(struct packed_output *output, uint8_t **bytes, size_t *si
     flush(output, true);
     int err = output->error;
     if (err) {
-        error_message("failed to write into memory: %s", strerror(-err));
+        failed_to(err, "write into memory");
     } else {
         *bytes = output->memory.at;
         *size = output->memory.size;

@@ -183,6 +183,6 @@ int finish_output(void)
     if (fflush(stdout) == 0 && !ferror(stdout)) {
         return STATUS_DONE;
     }
-    error_message("failed to write the output: %s", strerror(errno));
+    failed_to(-errno, "write the output");
     return STATUS_FAILED;
 }

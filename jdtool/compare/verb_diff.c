@@ -412,7 +412,7 @@ static int pooled_write_page(struct runs *runs, const char *path, const char *ti
             err = packed_output_finish(output);
         }
     } else {
-        error_message("failed to write %s: %s", path, strerror(-err));
+        failed_to(err, "write %s", path);
     }
     free((void *)before.bytes);
     pooled_free(&sides[SIDE_BEFORE]);
@@ -609,10 +609,7 @@ static int read_runs(struct diff *diff)
     diff->leaves_start = false;
     runs_free(&diff->runs);
     err = runs_init(&diff->runs, diff->counts[SIDE_BEFORE], diff->counts[SIDE_AFTER]);
-    if (err) {
-        error_message("failed to compare the runs: %s", strerror(-err));
-    }
-    return err ? err : read_all(diff);
+    return failed_to(err, "compare the runs") ? err : read_all(diff);
 }
 
 /* An event that only some runs have would be compared with nothing. */
@@ -667,9 +664,7 @@ static int compare_runs(void *context)
     if (!err) {
         tell_partial_events(&diff->runs);
         err = compare_methods(&diff->runs, &methods);
-        if (err) {
-            error_message("failed to compare the runs: %s", strerror(-err));
-        }
+        failed_to(err, "compare the runs");
     }
     if (!err) {
         tell_warm_up(&diff->runs, &methods);
@@ -693,7 +688,7 @@ static int compare_confined(struct diff *diff)
     struct rights *rights = rights_new();
     int status = STATUS_FAILED;
     if (!rights) {
-        error_message("failed to compare the runs: %s", strerror(ENOMEM));
+        failed_to(-ENOMEM, "compare the runs");
         return status;
     }
     status = export_input_hold(&diff->input, rights);
@@ -721,14 +716,14 @@ static int run_verb(const struct verb *verb, int argc, char **argv)
 {
     struct diff *diff = calloc(1, sizeof *diff);
     if (!diff) {
-        error_message("failed to compare the runs: %s", strerror(ENOMEM));
+        failed_to(-ENOMEM, "compare the runs");
         return STATUS_FAILED;
     }
     diff->look.width = cell_terminal_width();
     int status = parse(verb, argc, argv, diff);
     if (status == STATUS_DONE &&
         runs_init(&diff->runs, diff->counts[SIDE_BEFORE], diff->counts[SIDE_AFTER])) {
-        error_message("failed to compare the runs: %s", strerror(ENOMEM));
+        failed_to(-ENOMEM, "compare the runs");
         status = STATUS_FAILED;
     }
     status = status == STATUS_DONE ? take_work(diff) : status;

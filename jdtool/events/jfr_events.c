@@ -756,7 +756,7 @@ int jfr_file_read(const char *path, jfr_take *take, void *context)
         error_message("failed to read all of %s: it is not a complete recording of a JVM (.jfr)",
                       path);
     } else if (err) {
-        error_message("failed to read %s: %s", path, strerror(-err));
+        failed_to(err, "read %s", path);
     }
     return err;
 }

@@ -152,8 +152,7 @@ static void release(struct sample_sink *base)
 
 static int no_memory(const struct export_sink *sink)
 {
-    error_message("failed to write %s: %s", sink->orders[0].settings.path, strerror(ENOMEM));
-    return -ENOMEM;
+    return failed_to(-ENOMEM, "write %s", sink->orders[0].settings.path);
 }
 
 static bool wants_identities(const struct export_order *order)
@@ -328,8 +327,7 @@ int export_sink_new(const struct export_order *orders, uint32_t count, struct sa
         .begin = begin, .sample = add_sample, .mark = add_mark, .end = end, .abort = release};
     struct export_sink *sink = calloc(1, sizeof *sink);
     if (!sink) {
-        error_message("failed to write %s: %s", orders[0].settings.path, strerror(ENOMEM));
-        return -ENOMEM;
+        return failed_to(-ENOMEM, "write %s", orders[0].settings.path);
     }
     sink->sink.ops = &ops;
     sink->orders = orders;

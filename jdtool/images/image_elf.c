@@ -78,7 +78,7 @@ int image_elf_open(const char *path, uint16_t machine, struct image_elf **out)
         bytes_u8(&elf->names, 0);
     }
     if (!elf || !elf->path || elf->names.failed) {
-        error_message("failed to write %s: %s", path, strerror(ENOMEM));
+        failed_to(-ENOMEM, "write %s", path);
     } else {
         err = output_file_open(path, &elf->file);
     }

@@ -292,7 +292,7 @@ int image_frames_write(const struct image_frames *frames, uint16_t machine, cons
     if (order && dwarf) {
         err = image_elf_open(path, machine, &elf);
     } else {
-        error_message("failed to write %s: %s", path, strerror(ENOMEM));
+        failed_to(-ENOMEM, "write %s", path);
     }
     if (!err) {
         add_blocks(frames, order, suffixes, &names, elf, dwarf);

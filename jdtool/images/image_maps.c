@@ -91,8 +91,7 @@ void image_maps_free(struct image_maps *maps)
 
 static int no_memory(void)
 {
-    error_message("failed to map code in the result: %s", strerror(ENOMEM));
-    return -ENOMEM;
+    return failed_to(-ENOMEM, "map code in the result");
 }
 
 /* ---- Processes ---- */

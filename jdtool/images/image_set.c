@@ -288,7 +288,7 @@ static int image_code_write(struct jvm_images *images, uint32_t file,
         err = add_frame_info(&writer, image);
     }
     if (err == -ENOMEM) {
-        error_message("failed to write %s: %s", path, strerror(ENOMEM));
+        failed_to(-ENOMEM, "write %s", path);
     }
     if (writer.too_large) {
         warning_message("%s has no lines for some of its code: it has too much", path);
@@ -327,8 +327,7 @@ struct image_set {
 
 static int no_memory(const struct image_set *set)
 {
-    error_message("failed to write the images of %s: %s", set->options.result, strerror(ENOMEM));
-    return -ENOMEM;
+    return failed_to(-ENOMEM, "write the images of %s", set->options.result);
 }
 
 /* ---- Where they are ---- */
@@ -347,9 +346,7 @@ static int find_place(struct image_set *set)
     char *directory = given ? directory_path(given) : NULL;
     free(given);
     if (!directory) {
-        int err = -errno;
-        error_message("failed to find the directory of %s: %s", result, strerror(-err));
-        return err;
+        return failed_to(-errno, "find the directory of %s", result);
     }
     size_t length = strlen(directory);
     directory[length - (directory[length - 1] == '/')] = '\0'; /* the root's, or as it was given */
@@ -386,8 +383,7 @@ static char *stem_of(const struct image_set *set, const struct recording *record
 
 static const char *no_name(const struct jvm_images *images)
 {
-    error_message("failed to name an image of process %u: %s", images->module->pid,
-                  strerror(ENOMEM));
+    failed_to(-ENOMEM, "name an image of process %u", images->module->pid);
     return NULL;
 }
 
@@ -425,8 +421,7 @@ int image_set_open(const struct image_set_options *options, struct image_set **o
 {
     struct image_set *set = calloc(1, sizeof *set);
     if (!set) {
-        error_message("failed to write the images of %s: %s", options->result, strerror(ENOMEM));
-        return -ENOMEM;
+        return failed_to(-ENOMEM, "write the images of %s", options->result);
     }
     set->options = *options;
     int err = find_place(set);
@@ -530,9 +525,7 @@ int image_set_piece(struct jvm_images *images, const struct resolved_code *code,
         err = image_layout_add(images->layout, code->address, code->size, lowest, context, &file);
     }
     if (err) {
-        error_message("failed to place code of process %u: %s", images->module->pid,
-                      strerror(-err));
-        return err;
+        return failed_to(err, "place code of process %u", images->module->pid);
     }
     images->unplaced += file == IMAGE_NONE;
     *piece = images->code_count;

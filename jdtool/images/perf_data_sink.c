@@ -79,8 +79,7 @@ static void close_sink(struct perf_data_sink *sink)
 
 static int no_memory(const struct perf_data_sink *sink)
 {
-    error_message("failed to write %s: %s", sink->options.output, strerror(ENOMEM));
-    return -ENOMEM;
+    return failed_to(-ENOMEM, "write %s", sink->options.output);
 }
 
 static int begin(struct sample_sink *base, const struct recording *recording)
@@ -633,7 +632,7 @@ struct sample_sink *perf_data_sink_new(const struct perf_data_sink_options *opti
     };
     struct perf_data_sink *sink = calloc(1, sizeof *sink);
     if (!sink) {
-        error_message("failed to write %s: %s", options->output, strerror(ENOMEM));
+        failed_to(-ENOMEM, "write %s", options->output);
         return NULL;
     }
     /* Which code a copy of a stack shows is known when somebody unwinds it. */

@@ -70,9 +70,7 @@ static int run(const struct verb *verb, int argc, char **argv)
         warning_message("%s: %s", argv[optind], code_index_warning(index));
     }
     int err = code_index_map(index, time, print_entry, index);
-    if (err) {
-        error_message("failed to map %s: %s", argv[optind], strerror(-err));
-    }
+    failed_to(err, "map %s", argv[optind]);
     code_index_close(index);
     return err ? STATUS_FAILED : finish_output();
 }

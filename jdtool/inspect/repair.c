@@ -383,7 +383,7 @@ static int repair_file(const char *in, const char *out)
     jitdump_reader_close(reader);
     if (error) {
         output_file_abort(file);
-        error_message("failed to repair %s as %s: %s", in, out, strerror(-error));
+        failed_to(error, "repair %s as %s", in, out);
         return STATUS_FAILED;
     }
     if (output_file_finish(file) < 0) {

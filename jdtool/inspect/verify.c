@@ -852,7 +852,7 @@ static int verify_file(const char *path)
     int status = STATUS_DONE;
     int error = verify_dump(reader, print_finding, &findings);
     if (error) {
-        error_message("failed to verify %s: %s", path, strerror(-error));
+        failed_to(error, "verify %s", path);
         status = STATUS_FAILED;
     }
     for (int rule = 0; rule < RULE_COUNT; rule++) {

@@ -443,7 +443,7 @@ int code_details_read(struct jitdump_reader *reader, const char *path, struct tr
         }
     }
     if (error == -ENOMEM) {
-        error_message("failed to read %s: %s", path, strerror(ENOMEM));
+        failed_to(-ENOMEM, "read %s", path);
     }
     return error;
 }

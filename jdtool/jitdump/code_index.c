@@ -300,8 +300,7 @@ static int take_in(struct code_index *index, bool is_all)
         err = plant(index);
     }
     if (err) {
-        error_message("failed to read %s: %s", index->path, strerror(-err));
-        return err;
+        return failed_to(err, "read %s", index->path);
     }
     note_warning(index, is_all ? status : JITDUMP_END);
     return 0;
@@ -314,8 +313,7 @@ static int open_reader(struct jitdump_reader *reader, const char *path, bool is_
     struct code_index *index = calloc(1, sizeof *index);
     if (!index) {
         jitdump_reader_close(reader);
-        error_message("failed to read %s: %s", path, strerror(ENOMEM));
-        return -ENOMEM;
+        return failed_to(-ENOMEM, "read %s", path);
     }
     index->reader = reader;
     index->blobs.element = sizeof(struct indexed_blob);
@@ -326,7 +324,7 @@ static int open_reader(struct jitdump_reader *reader, const char *path, bool is_
     if (index->path && index->names) {
         err = take_in(index, is_all);
     } else {
-        error_message("failed to read %s: %s", path, strerror(ENOMEM));
+        failed_to(-ENOMEM, "read %s", path);
     }
     if (err) {
         code_index_close(index);
@@ -398,8 +396,7 @@ int code_index_continue(struct code_index *index, const char *path, bool is_all)
     }
     if (ARRAY_RESERVE(index->earlier, index->earlier_count, index->earlier_room)) {
         jitdump_reader_close(next);
-        error_message("failed to read %s: %s", path, strerror(ENOMEM));
-        return -ENOMEM;
+        return failed_to(-ENOMEM, "read %s", path);
     }
     struct segment *before = &index->earlier[index->earlier_count++];
     before->reader = index->reader;
@@ -534,8 +531,7 @@ int code_index_forget(struct code_index *index)
 {
     struct trailer_names *names = trailer_names_new();
     if (!names) {
-        error_message("failed to read %s: %s", index->path, strerror(ENOMEM));
-        return -ENOMEM;
+        return failed_to(-ENOMEM, "read %s", index->path);
     }
     trailer_names_free(index->names);
     index->names = names;
@@ -561,10 +557,7 @@ int code_index_forget(struct code_index *index)
     index->reader = last;
     err = err ? err : plant(index);
     index->living = index->blobs.count;
-    if (err) {
-        error_message("failed to read %s: %s", index->path, strerror(-err));
-    }
-    return err;
+    return failed_to(err, "read %s", index->path);
 }
 
 bool code_index_is_closed(const struct code_index *index)
@@ -692,8 +685,7 @@ int code_index_fetch(struct code_index *index, uint32_t blob, struct code_detail
     struct jitdump_reader *reader = reader_of(index, &of->blob);
     if (!of->touched) {
         if (ARRAY_RESERVE(index->touched, index->touched_count, index->touched_room)) {
-            error_message("failed to read %s: %s", index->path, strerror(ENOMEM));
-            return -ENOMEM;
+            return failed_to(-ENOMEM, "read %s", index->path);
         }
         index->touched[index->touched_count++] = blob;
         of->touched = true;

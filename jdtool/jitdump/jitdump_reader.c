@@ -180,7 +180,7 @@ int jitdump_reader_open_fd(int fd, const char *name, struct jitdump_reader **out
     struct stat status;
     struct jitdump_reader *reader = calloc(1, sizeof(*reader));
     if (!reader) {
-        error_message("failed to read %s: %s", name, strerror(ENOMEM));
+        failed_to(-ENOMEM, "read %s", name);
         close(fd);
         return -ENOMEM;
     }
@@ -223,9 +223,7 @@ static int open_file(const char *path)
     /* O_NONBLOCK: a FIFO in the dump's place must not make us wait; it is refused as no file. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
-        int error = -errno;
-        error_message("failed to open %s: %s", path, strerror(-error));
-        return error;
+        return failed_to(-errno, "open %s", path);
     }
     return fd;
 }

@@ -414,9 +414,7 @@ static int open_file(const char *path, int *fd)
 {
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (*fd < 0 && errno != ENOENT) {
-        int err = -errno;
-        error_message("failed to read the table of methods %s: %s", path, strerror(-err));
-        return err;
+        return failed_to(-errno, "read the table of methods %s", path);
     }
     return *fd < 0 ? -ENOENT : 0;
 }
@@ -447,10 +445,9 @@ int method_names_update(struct method_names *names, bool is_all)
         return 0;
     }
     int err = read_records(names, (uint64_t)about.st_size, is_all);
-    if (err) {
-        error_message("failed to read the table of methods %s: %s", names->path, strerror(-err));
-    }
-    return err ? err : names->methods.count > before;
+    return failed_to(err, "read the table of methods %s", names->path)
+               ? err
+               : names->methods.count > before;
 }
 
 int method_names_continue(struct method_names *names, const char *path, uint64_t until, bool is_all)
@@ -461,8 +458,7 @@ int method_names_continue(struct method_names *names, const char *path, uint64_t
     }
     if (add_file(names, fd)) {
         (void)close(fd);
-        error_message("failed to read the table of methods %s: %s", path, strerror(ENOMEM));
-        return -ENOMEM;
+        return failed_to(-ENOMEM, "read the table of methods %s", path);
     }
     int err = read_table(names, is_all);
     if (err == -EINVAL) { /* none of ours */
@@ -470,9 +466,7 @@ int method_names_continue(struct method_names *names, const char *path, uint64_t
         names->file_count--;
         return 0;
     }
-    if (err) {
-        error_message("failed to read the table of methods %s: %s", path, strerror(-err));
-    }
+    failed_to(err, "read the table of methods %s", path);
     names->files[names->file_count - 2].until = until;
     return err ? err : 1;
 }
@@ -536,7 +530,7 @@ int method_names_forget(struct method_names *names)
     names->file_count = count;
     names->living = names->methods.count;
     if (err == -ENOMEM) {
-        error_message("failed to read the table of methods %s: %s", names->path, strerror(-err));
+        failed_to(err, "read the table of methods %s", names->path);
     }
     return err == -ENOMEM ? err : 0;
 }

@@ -414,7 +414,7 @@ int ask_to_load(const struct target *target, const char *agent, const char *opti
         error_message("process %d has ended", pid);
         err = -ESRCH;
     } else if (err) {
-        error_message("failed to ask process %d: %s", pid, strerror(-err));
+        failed_to(err, "ask process %d", pid);
     } else if (result == JNI_EEXIST) {
         err = -EEXIST;
     } else if (result == JNI_EDETACHED) {

@@ -246,9 +246,7 @@ int child_run(const struct child_options *options, struct waiting *waiting)
     }
     int status = err ? STATUS_FAILED : child.status;
     child_end(&child);
-    if (err) {
-        error_message("failed to run %s: %s", options->arguments[0], strerror(-err));
-    }
+    failed_to(err, "run %s", options->arguments[0]);
     return status;
 }
 

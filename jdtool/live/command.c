@@ -256,7 +256,7 @@ int command_start(struct command *command, char *const *arguments, const char *a
         command->go = go[1];
     }
     if (err) {
-        error_message("failed to start %s: %s", arguments[0], strerror(-err));
+        failed_to(err, "start %s", arguments[0]);
         command_free(command);
     }
     return err;

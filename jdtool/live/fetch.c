@@ -124,10 +124,7 @@ int fetch_copy(struct fetch *fetch, const char *profile, bool detach)
             err = copy(fetch->beside[i], path, name);
         }
     }
-    if (err) {
-        error_message("failed to copy %s into the profile: %s", fetch->name, strerror(-err));
-    }
-    return err;
+    return failed_to(err, "copy %s into the profile", fetch->name);
 }
 
 void fetch_close(struct fetch *fetch)

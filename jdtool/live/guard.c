@@ -80,7 +80,7 @@ int guard_start(struct guardian *guardian, const struct target *target)
     }
     descriptor_close(ends[0]);
     if (err) {
-        error_message("failed to start a guardian: %s", strerror(-err));
+        failed_to(err, "start a guardian");
         descriptor_close(ends[1]);
         return err;
     }

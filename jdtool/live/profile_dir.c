@@ -169,7 +169,7 @@ static int move(int parent, const char *from, const char *to, struct guarded_dir
     struct stat status;
     snprintf(moved->name, sizeof moved->name, "%s", to);
     if (renameat(parent, from, parent, to) != 0) {
-        error_message("failed to rename %s to %s: %s", from, to, strerror(errno));
+        failed_to(-errno, "rename %s to %s", from, to);
         moved->name[0] = '\0';
         return STATUS_FAILED;
     }
@@ -231,11 +231,8 @@ static int make_new(struct profile_dir *profile, bool *made)
     *made = true;
     profile->directory = open_directory(profile->parent, profile->name);
     int err = profile->directory < 0 ? -errno : take_over(profile);
-    if (err) {
-        error_message("failed to open %s, because it was replaced: %s", profile->path,
-                      strerror(-err));
-    }
-    return err ? STATUS_FAILED : STATUS_DONE;
+    return failed_to(err, "open %s, because it was replaced", profile->path) ? STATUS_FAILED
+                                                                             : STATUS_DONE;
 }
 
 static int make(struct profile_dir *profile, const char *given)
@@ -249,7 +246,7 @@ static int make(struct profile_dir *profile, const char *given)
     } else {
         int err = take_over(profile);
         if (err) {
-            error_message("failed to take over the empty directory %s: %s", given, strerror(-err));
+            failed_to(err, "take over the empty directory %s", given);
             return STATUS_FAILED;
         }
         guarded->inside = true;
@@ -272,7 +269,7 @@ int profiles_make(const char *given, int *directory)
     status = status ? status : make_new(&profiles, &made);
     *directory = status ? -1 : fcntl(profiles.directory, F_DUPFD_CLOEXEC, 10);
     if (!status && *directory < 0) {
-        error_message("failed to open %s: %s", profiles.path, strerror(errno));
+        failed_to(-errno, "open %s", profiles.path);
         status = STATUS_FAILED;
     }
     profile_dir_close(&profiles);

@@ -66,7 +66,7 @@ static bool user_can_read(struct live_session *session, const char *path)
 static int need_agent(const struct live_session *session)
 {
     if (access(session->agent_here, R_OK) != 0) {
-        error_message("failed to find the agent at %s: %s", session->agent_here, strerror(errno));
+        failed_to(-errno, "find the agent at %s", session->agent_here);
         return -ENOENT;
     }
     return 0;

@@ -133,8 +133,7 @@ int staging_plan(struct staging *staging, const struct target *target, const cha
 static int fail(const struct staging *staging, const struct target *target, const char *what,
                 int err)
 {
-    error_message("failed to %s %s of process %d: %s", what, staging->path,
-                  (int)target->process.pid, strerror(-err));
+    failed_to(err, "%s %s of process %d", what, staging->path, (int)target->process.pid);
     staging_tell_room(staging, err);
     return err;
 }

@@ -413,7 +413,7 @@ static int refuse(pid_t pid, int err)
                       "lists the JVMs",
                       (int)pid);
     } else {
-        error_message("failed to look into process %d: %s", (int)pid, strerror(-err));
+        failed_to(err, "look into process %d", (int)pid);
     }
     process_close(&process);
     return err;

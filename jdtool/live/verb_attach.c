@@ -51,7 +51,7 @@ static struct work *new_work(void)
 {
     struct work *work = calloc(1, sizeof *work);
     if (!work) {
-        error_message("failed to start: %s", strerror(ENOMEM));
+        failed_to(-ENOMEM, "start");
         return NULL;
     }
     work->target = NO_TARGET;
@@ -90,7 +90,7 @@ static int make_dump_directory(const char *base, char directory[PATH_MAX])
     }
     snprintf(path, sizeof path, "%.*s/.debug/jit/java-jit-%s.XXXXXX", PATH_MAX - 64, base, day);
     if (!mkdtemp(path) || !realpath(path, directory)) {
-        error_message("failed to make a directory below %s: %s", base, strerror(errno));
+        failed_to(-errno, "make a directory below %s", base);
         return STATUS_FAILED;
     }
     return STATUS_DONE;

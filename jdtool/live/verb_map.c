@@ -82,8 +82,7 @@ static int copy_all(int from, int to)
 
 static int fail(pid_t pid, int err)
 {
-    error_message("failed to write /tmp/perf-%d.map: %s", (int)pid, strerror(-err));
-    return err;
+    return failed_to(err, "write /tmp/perf-%d.map", (int)pid);
 }
 
 /* Brings the JVM's map to this side. 0 or a negative errno after a message; -ENOENT without one:
@@ -114,9 +113,7 @@ static int perf_map_from_dump(const struct target *target, const char *dump,
     int from = target_open_file(target, dump);
     char path[64];
     if (from < 0) {
-        error_message("failed to open %s of process %d: %s", dump, (int)target->process.pid,
-                      strerror(-from));
-        return from;
+        return failed_to(from, "open %s of process %d", dump, (int)target->process.pid);
     }
     struct new_map map;
     struct child child = NO_CHILD;
@@ -307,7 +304,7 @@ static int run(const struct verb *verb, int argc, char **argv)
     };
     struct work *work = calloc(1, sizeof *work);
     if (!work) {
-        error_message("failed to start: %s", strerror(ENOMEM));
+        failed_to(-ENOMEM, "start");
         return STATUS_FAILED;
     }
     work->target = NO_TARGET;

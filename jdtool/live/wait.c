@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -36,8 +35,7 @@ int waiting_start(struct waiting *waiting)
     waiting->signals = err ? -1 : signalfd(-1, &ours, SFD_NONBLOCK | SFD_CLOEXEC);
     if (waiting->signals < 0) {
         err = err ? err : -errno;
-        error_message("failed to receive signals: %s", strerror(-err));
-        return err;
+        return failed_to(err, "receive signals");
     }
     /* A broken pipe is an error of a write; a terminal may be told of from the background. */
     signal(SIGPIPE, SIG_IGN);

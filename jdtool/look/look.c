@@ -160,7 +160,7 @@ static void add_sources(struct look *look)
 int look_call(struct look *look, const struct verb *verb)
 {
     if (look->arguments.failed) {
-        error_message("failed to start %s: %s", look->verb->name, strerror(ENOMEM));
+        failed_to(-ENOMEM, "start %s", look->verb->name);
         return STATUS_FAILED;
     }
     optind = 0; /* from the beginning */

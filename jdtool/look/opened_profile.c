@@ -181,7 +181,7 @@ static int open_directory(const char *given, struct opened_profile *profile)
     ssize_t size =
         profile->directory < 0 ? -1 : readlink(link, profile->path, sizeof profile->path - 1);
     if (size < 0 || fstat(profile->directory, &status) != 0) {
-        error_message("failed to open the profile %s: %s", given, strerror(errno));
+        failed_to(-errno, "open the profile %s", given);
         return STATUS_FAILED;
     }
     profile->path[size] = '\0';
@@ -195,7 +195,7 @@ static int check(const char *given, const struct opened_profile *profile)
     struct stat status;
     if (fstatat(profile->directory, "profile", &status, AT_SYMLINK_NOFOLLOW) != 0) {
         if (errno == EACCES) {
-            error_message("failed to open the profile %s: %s", given, strerror(errno));
+            failed_to(-errno, "open the profile %s", given);
             return STATUS_FAILED;
         }
         error_message("%s is not a profile of jdperf (it has no file 'profile')", given);

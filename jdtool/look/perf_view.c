@@ -61,13 +61,13 @@ static int make_scratch(struct perf_view *view)
     view->place = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
     snprintf(view->path, sizeof view->path, "%s/jdperf.XXXXXXXX", directory);
     if (view->place < 0 || !mkdtemp(view->path)) {
-        error_message("failed to make a directory in %s: %s", directory, strerror(errno));
+        failed_to(-errno, "make a directory in %s", directory);
         view->path[0] = '\0';
         return STATUS_FAILED;
     }
     view->scratch = open(view->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (view->scratch < 0) {
-        error_message("failed to open %s: %s", view->path, strerror(errno));
+        failed_to(-errno, "open %s", view->path);
         return STATUS_FAILED;
     }
     add_addr2line(view);
@@ -100,7 +100,7 @@ static int list_files(struct perf_view *view)
 {
     view->files = perf_files_list(view->profile, "perf.jit.data");
     if (!view->files) {
-        error_message("failed to look at %s: %s", view->profile->path, strerror(ENOMEM));
+        failed_to(-ENOMEM, "look at %s", view->profile->path);
     }
     return view->files ? STATUS_DONE : STATUS_FAILED;
 }
@@ -195,7 +195,7 @@ static bool begin(struct perf_view *view, const char *verb, struct words *more, 
     put_words(view, verb, more, words);
     words_free(more);
     if (words->failed) {
-        error_message("failed to run perf %s: %s", verb, strerror(ENOMEM));
+        failed_to(-ENOMEM, "run perf %s", verb);
     }
     return !words->failed;
 }
@@ -312,9 +312,7 @@ int perf_view_read(struct perf_view *view, const char *verb, struct words *more,
     int status = !wants ? STATUS_DONE : failed ? STATUS_FAILED : child.status;
     child_end(&child);
     descriptor_close(says[0]);
-    if (failed) {
-        error_message("failed to run perf %s: %s", verb, strerror(-failed));
-    }
+    failed_to(failed, "run perf %s", verb);
     words_free(&words);
     return status;
 }

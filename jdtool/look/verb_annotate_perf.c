@@ -135,7 +135,7 @@ static int list_symbols(struct choice *choice)
               "\t");
     int status = perf_view_read(&choice->view, "report", &words, take_symbol, choice, -1);
     if (choice->failed) {
-        error_message("failed to read perf's report: %s", strerror(ENOMEM));
+        failed_to(-ENOMEM, "read perf's report");
         return STATUS_FAILED;
     }
     merge(choice);
@@ -513,7 +513,7 @@ static int choose_and_show(struct choice *choice, char *const *more)
         (mkdirat(choice->view.scratch, "src", 0755) != 0 ||
          (choice->view.directory = openat(choice->view.scratch, "src",
                                           O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)) {
-        error_message("failed to make a directory for sources: %s", strerror(errno));
+        failed_to(-errno, "make a directory for sources");
         status = STATUS_FAILED;
     }
     if (!status && choice->view.drop) {

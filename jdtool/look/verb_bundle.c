@@ -303,7 +303,7 @@ static int write_how_to(const struct look *look)
     int fd = openat(directory, file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     FILE *out = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (!out) {
-        error_message("failed to write into %s: %s", look->profile.path, strerror(errno));
+        failed_to(-errno, "write into %s", look->profile.path);
         return STATUS_FAILED;
     }
     fprintf(out,
@@ -322,7 +322,7 @@ static int write_how_to(const struct look *look)
             "If jdperf is installed: jdperf report %s, jdperf flame %s, jdperf view %s.\n",
             name, name, name, name, name, name, name, name, name);
     if (fclose(out) != 0) {
-        error_message("failed to write into %s: %s", look->profile.path, strerror(errno));
+        failed_to(-errno, "write into %s", look->profile.path);
         return STATUS_FAILED;
     }
     return STATUS_DONE;
@@ -522,7 +522,7 @@ static int run(const struct verb *verb, int argc, char **argv)
     status = status ? status : open_profile(&look);
     if (!status && asprintf(&beside, "%s.tar.gz", name_of(&look)) < 0) {
         beside = NULL;
-        error_message("failed to start bundle: %s", strerror(ENOMEM));
+        failed_to(-ENOMEM, "start bundle");
         status = STATUS_FAILED;
     }
     if (!status) {

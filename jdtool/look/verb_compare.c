@@ -62,7 +62,7 @@ static int run_verb(struct compare *compare, struct words *words, int out, int e
                                           .death_signal = SIGTERM};
     int status = STATUS_FAILED;
     if (words->failed) {
-        error_message("failed to run jdperf: %s", strerror(ENOMEM));
+        failed_to(-ENOMEM, "run jdperf");
     } else {
         status = child_run(&options, &compare->waiting);
     }
@@ -172,7 +172,7 @@ static int keep(struct compare *compare, const struct opened_profile *profile, i
         err = -errno;
     }
     if (err) {
-        error_message("failed to write into %s: %s", profile->path, strerror(-err));
+        failed_to(err, "write into %s", profile->path);
         status = STATUS_FAILED;
     }
     free(found);
@@ -191,7 +191,7 @@ static int run_once(struct compare *compare, int side, unsigned round)
     snprintf(name, sizeof name, "%s.%u.log", side_names[side], round);
     int log = openat(compare->held, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (log < 0) {
-        error_message("failed to write %s/%s: %s", compare->out, name, strerror(errno));
+        failed_to(-errno, "write %s/%s", compare->out, name);
         return STATUS_FAILED;
     }
     int status = record(compare, side, directory, log);

@@ -197,10 +197,7 @@ static int open_input(struct perf_data *data)
     if (err == -EINVAL) {
         return perf_data_refuse(data, "it is not a regular file", "a pipe comes by stdin, as '-'");
     }
-    if (err) {
-        error_message("failed to open %s: %s", data->path, strerror(-err));
-    }
-    return err;
+    return failed_to(err, "open %s", data->path);
 }
 
 int perf_data_open(const char *path, struct perf_data **out)
@@ -212,7 +209,7 @@ int perf_data_open(const char *path, struct perf_data **out)
         data->path = strdup(path);
     }
     if (!data || !data->path) {
-        error_message("failed to read %s: %s", path, strerror(ENOMEM));
+        failed_to(-ENOMEM, "read %s", path);
         perf_data_close(data);
         return err;
     }
@@ -228,7 +225,7 @@ int perf_data_open(const char *path, struct perf_data **out)
             err = read_file_head(data);
         }
         if (err == -ENOMEM) {
-            error_message("failed to read %s: %s", path, strerror(ENOMEM));
+            failed_to(-ENOMEM, "read %s", path);
         }
     }
     if (err) {

@@ -380,10 +380,7 @@ int perf_sample_complete(const struct perf_data *data, const struct perf_sample 
     int err = perf_input_read_at(data->input, sample->stack_at, (uint8_t *)whole->stack, size);
     whole->user = (struct perf_bytes){0};
     whole->stack_at = 0;
-    if (err) {
-        error_message("failed to read %s: %s", data->path, strerror(-err));
-    }
-    return err;
+    return failed_to(err, "read %s", data->path);
 }
 
 bool perf_sample_awaits_user(const struct perf_sample *sample, uint64_t *cookie)

@@ -219,8 +219,7 @@ int perf_writer_open(const char *path, struct perf_data *source, bool drop_user_
     struct perf_writer *writer = calloc(1, sizeof *writer);
     *out = NULL;
     if (!writer) {
-        error_message("failed to write %s: %s", path, strerror(ENOMEM));
-        return -ENOMEM;
+        return failed_to(-ENOMEM, "write %s", path);
     }
     writer->source = source;
     writer->drop_user_stacks = drop_user_stacks;

@@ -49,8 +49,7 @@ static int add_dump(struct export_input *input, const char *path)
     }
     if (!grown || !copy) {
         free(copy);
-        error_message("failed to use %s: %s", path, strerror(ENOMEM));
-        return -ENOMEM;
+        return failed_to(-ENOMEM, "use %s", path);
     }
     input->dumps[input->dump_count++] = copy;
     return 0;
@@ -69,7 +68,7 @@ static int take_held(const struct verb *verb, void *context, const char *value)
         realloc((void *)input->helds, (input->held_count + (size_t)1) * sizeof(char *));
     (void)verb;
     if (!grown) {
-        error_message("failed to use %s: %s", value, strerror(ENOMEM));
+        failed_to(-ENOMEM, "use %s", value);
         return STATUS_FAILED;
     }
     input->helds = grown;
@@ -194,7 +193,7 @@ static int open_directory(struct export_input *input)
         }
     }
     if (err == -ENOMEM) {
-        error_message("failed to read %s: %s", input->input, strerror(ENOMEM));
+        failed_to(-ENOMEM, "read %s", input->input);
     } else if (err) {
         error_message("failed to read %s: there is neither samples.saved nor perf.data in it",
                       input->input);
@@ -270,8 +269,7 @@ int export_input_write_other(const struct export_input *input, const char *path,
 {
     char *copies;
     if (asprintf(&copies, "%s/buildid", path) < 0) {
-        error_message("failed to read %s: %s", path, strerror(ENOMEM));
-        return -ENOMEM;
+        return failed_to(-ENOMEM, "read %s", path);
     }
     struct export_input other = {.input = path,
                                  .source_path = input->source_path,
@@ -300,7 +298,7 @@ int export_input_confined(const struct export_input *input, const char *out, con
     struct rights *rights = rights_new();
     bool piped = strcmp(input->input, "-") == 0;
     if (!rights) {
-        error_message("failed to read %s: %s", input->input, strerror(ENOMEM));
+        failed_to(-ENOMEM, "read %s", input->input);
         return STATUS_FAILED;
     }
     int status = export_input_hold(input, rights);

@@ -30,8 +30,7 @@ struct jfr_marks {
 
 static int no_memory(void)
 {
-    error_message("failed to join recordings of JVMs: %s", strerror(ENOMEM));
-    return -ENOMEM;
+    return failed_to(-ENOMEM, "join recordings of JVMs");
 }
 
 /* ---- Threads ---- */

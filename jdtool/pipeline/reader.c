@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* So much goes from one thread to the other at once, and half of the ring is read at once: each
  * time that one sleeps and is woken costs as much as some samples. */
@@ -54,8 +53,7 @@ struct reader {
 
 static int no_memory(const struct reader *reader)
 {
-    error_message("failed to read %s: %s", perf_data_path(reader->data), strerror(ENOMEM));
-    return -ENOMEM;
+    return failed_to(-ENOMEM, "read %s", perf_data_path(reader->data));
 }
 
 static int queue_record(struct reader *reader, const struct perf_record *record,

@@ -96,7 +96,7 @@ static void fault(struct reading *reading, const char *what)
         return;
     }
     if (err && err != -EBADMSG) {
-        error_message("failed to read %s: %s", path, strerror(-err));
+        failed_to(err, "read %s", path);
         reading->err = err;
         return;
     }
@@ -108,7 +108,7 @@ static void fault(struct reading *reading, const char *what)
 static void no_memory(struct reading *reading)
 {
     if (!reading->err) {
-        error_message("failed to read %s: %s", reading->options->input, strerror(ENOMEM));
+        failed_to(-ENOMEM, "read %s", reading->options->input);
         reading->err = -ENOMEM;
     }
 }

@@ -218,8 +218,7 @@ static int pass_sample(struct sample_sink *base, const struct resolved_sample *s
     }
     if (sample->node &&
         stack_notes_follow(&filter->nodes, sample->stacks->epoch, sample->stacks->node_count)) {
-        error_message("failed to filter samples: %s", strerror(ENOMEM));
-        return -ENOMEM;
+        return failed_to(-ENOMEM, "filter samples");
     }
     if (!passes(filter, sample)) {
         return 0;
@@ -301,7 +300,7 @@ int sample_filter_new(const struct sample_filter_options *options, struct sample
         .begin = begin, .sample = pass_sample, .mark = pass_mark, .end = end, .abort = give_up};
     struct sample_filter *filter = calloc(1, sizeof *filter);
     if (!filter) {
-        error_message("failed to filter samples: %s", strerror(ENOMEM));
+        failed_to(-ENOMEM, "filter samples");
         behind->ops->abort(behind);
         return -ENOMEM;
     }

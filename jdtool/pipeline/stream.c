@@ -59,8 +59,7 @@ void stream_work_on_record(const struct stream *stream, const struct perf_record
 
 int stream_no_memory(const struct stream *stream)
 {
-    error_message("failed to read %s: %s", stream->options->input, strerror(ENOMEM));
-    return -ENOMEM;
+    return failed_to(-ENOMEM, "read %s", stream->options->input);
 }
 
 /* ---- Waiting ---- */

@@ -82,8 +82,7 @@ struct inject_exports {
 
 static int no_memory(const struct inject_options *options)
 {
-    error_message("failed to export %s: %s", options->input, strerror(ENOMEM));
-    return -ENOMEM;
+    return failed_to(-ENOMEM, "export %s", options->input);
 }
 
 /* The format's own name in the directory of the result. */
@@ -340,7 +339,7 @@ static int run_confined(struct inject_options *options)
 {
     struct rights *rights = rights_new();
     if (!rights) {
-        error_message("failed to inject: %s", strerror(ENOMEM));
+        failed_to(-ENOMEM, "inject");
         return STATUS_FAILED;
     }
     ask_rights(options, rights);
@@ -364,7 +363,7 @@ static int run_verb(const struct verb *verb, int argc, char **argv)
     if (!options.dumps || !options.exports) {
         free(options.dumps);
         free((void *)options.exports);
-        error_message("failed to inject: %s", strerror(ENOMEM));
+        failed_to(-ENOMEM, "inject");
         return STATUS_FAILED;
     }
     int status = parse(verb, argc, argv, &options);

@@ -328,7 +328,7 @@ int saved_close(struct saved *saved)
     int err = saved->texts.error;
     profile_tell_losses(saved->profile, saved->path);
     if (err) {
-        error_message("failed to write %s: %s", saved->path, strerror(ENOMEM));
+        failed_to(-ENOMEM, "write %s", saved->path);
     } else {
         err = packed_output_finish(saved->output);
         saved->output = NULL;
@@ -341,8 +341,7 @@ int saved_open(const char *path, struct saved **out)
 {
     struct saved *saved = calloc(1, sizeof *saved);
     if (!saved) {
-        error_message("failed to write %s: %s", path, strerror(ENOMEM));
-        return -ENOMEM;
+        return failed_to(-ENOMEM, "write %s", path);
     }
     saved->path = path;
     int err = packed_output_open(path, true, &saved->output);

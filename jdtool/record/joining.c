@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 static int use_running_session(struct joining *joining, const struct session_status *status,
                                const struct joining_options *options)
@@ -57,8 +56,7 @@ int joining_start(struct joining *joining, const struct target *target, struct w
     char dump[PATH_MAX];
     int pid = (int)target->process.pid;
     if (!status) {
-        error_message("failed to start: %s", strerror(ENOMEM));
-        return -ENOMEM;
+        return failed_to(-ENOMEM, "start");
     }
     session_init(&joining->session, target, waiting, guarded, live_agent());
     /* One that has the agent is asked for its state next, which tells as much. */
@@ -81,8 +79,5 @@ int joining_start(struct joining *joining, const struct target *target, struct w
         return -ENOENT;
     }
     err = fetch_find(&joining->fetch, target, dump, options->at ? options->at : "");
-    if (err) {
-        error_message("failed to open the dump %s of process %d: %s", dump, pid, strerror(-err));
-    }
-    return err;
+    return failed_to(err, "open the dump %s of process %d", dump, pid);
 }

@@ -102,7 +102,7 @@ int dump_list_read(struct dump_list *list, const char *at, const char *profile)
     }
     globfree(&found);
     if (err) {
-        error_message("failed to look for dumps in %s: %s", profile, strerror(ENOMEM));
+        failed_to(-ENOMEM, "look for dumps in %s", profile);
     }
     return err ? -ENOMEM : 0;
 }

@@ -79,7 +79,7 @@ int naming_start(struct naming *naming, const struct naming_options *options)
     words_free(&words);
     free(keep);
     if (err) {
-        error_message("failed to start jdtool inject: %s", strerror(-err));
+        failed_to(err, "start jdtool inject");
         naming_abort(naming);
     }
     return err;

@@ -200,10 +200,7 @@ int perf_start(struct perf_run *run, int out)
     descriptor_close(ack[1]);
     run->control = control[1];
     run->ack = ack[0];
-    if (err) {
-        error_message("failed to start perf: %s", strerror(-err));
-    }
-    return err;
+    return failed_to(err, "start perf");
 }
 
 int perf_wait_until_it_samples(struct perf_run *run, struct waiting *waiting)

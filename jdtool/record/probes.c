@@ -196,10 +196,7 @@ int probes_define(const char *group, const char *event, int root, const char *pa
         error_message("failed to find %s in %s", function, path);
     } else {
         err = probes_define_at(group, event, file, lookup->offset, argument_texts[arguments]);
-        if (err) {
-            error_message("failed to define a uprobe on %s of %s: %s", function, path,
-                          strerror(-err));
-        }
+        failed_to(err, "define a uprobe on %s of %s", function, path);
     }
     descriptor_close(file);
     confined_unshare(lookup, sizeof *lookup);

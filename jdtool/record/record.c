@@ -122,11 +122,7 @@ static int hand_over(int directory, const char *path)
     err = err ? err : inner < 0 ? -errno : give_contents(inner, &giving, DEPTH_MAX);
     err = err ? err : fchown(directory, giving.uid, giving.gid) != 0 ? -errno : 0;
     free(giving.list);
-    if (err) {
-        error_message("failed to give %s to user %u, who called sudo: %s", path,
-                      (unsigned)giving.uid, strerror(-err));
-    }
-    return err;
+    return failed_to(err, "give %s to user %u, who called sudo", path, (unsigned)giving.uid);
 }
 
 /* What is chosen where the user has not: docs/benchmarks.md tells the cost. */
@@ -148,7 +144,7 @@ static void choose_stacks(struct recorder *recorder)
 static int check_agent(void)
 {
     if (access(live_agent(), R_OK) != 0) {
-        error_message("failed to find the agent at %s: %s", live_agent(), strerror(errno));
+        failed_to(-errno, "find the agent at %s", live_agent());
         return STATUS_FAILED;
     }
     return STATUS_DONE;
@@ -177,7 +173,7 @@ static int add_jvm(struct recorder *recorder, const struct target *target, uint3
         return STATUS_FAILED;
     }
     if (is_new && ARRAY_RESERVE(recorder->jvms, recorder->jvm_count, recorder->jvm_room)) {
-        error_message("failed to start: %s", strerror(ENOMEM));
+        failed_to(-ENOMEM, "start");
         return STATUS_FAILED;
     }
     recorder->jvm_count += is_new;
@@ -290,10 +286,7 @@ static int create_profile(struct recorder *recorder)
     }
     free(pids);
     free(command);
-    if (err) {
-        error_message("failed to write into %s: %s", profile->path, strerror(-err));
-    }
-    return err ? STATUS_FAILED : STATUS_DONE;
+    return failed_to(err, "write into %s", profile->path) ? STATUS_FAILED : STATUS_DONE;
 }
 
 /* ---- The session in a JVM that runs already ---- */
@@ -809,7 +802,7 @@ struct recorder *recorder_new(const struct record_options *options)
 {
     struct recorder *recorder = calloc(1, sizeof *recorder);
     if (!recorder) {
-        error_message("failed to start: %s", strerror(ENOMEM));
+        failed_to(-ENOMEM, "start");
         return NULL;
     }
     recorder->options = options;

@@ -54,7 +54,7 @@ int recorder_open_pipe(struct recorder *recorder)
         return STATUS_DONE;
     }
     if (pipe2(ends, O_CLOEXEC) != 0) {
-        error_message("failed to make a pipe: %s", strerror(errno));
+        failed_to(-errno, "make a pipe");
         return STATUS_FAILED;
     }
     (void)fcntl(ends[1], F_SETPIPE_SZ, 1 << 20); /* as much as anybody may have */

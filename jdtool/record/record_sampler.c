@@ -212,7 +212,7 @@ int recorder_ready_sampler(struct recorder *recorder)
     describe(recorder, &words);
     if (!recorder->sampled || words.failed) {
         words_free(&words);
-        error_message("failed to start: %s", strerror(ENOMEM));
+        failed_to(-ENOMEM, "start");
         return STATUS_FAILED;
     }
     struct walker *walker = new_walker(recorder);

@@ -112,9 +112,7 @@ static int put_aside(struct work *work)
         err = move_all(profile, aside, is_saved, &count);
     }
     descriptor_close(aside);
-    if (err) {
-        error_message("failed to write into %s: %s", work->profile.path, strerror(-err));
-    }
+    failed_to(err, "write into %s", work->profile.path);
     work->has_earlier = count > 0;
     return err ? STATUS_FAILED : STATUS_DONE;
 }
@@ -161,7 +159,7 @@ static int run_perf(struct work *work)
     struct confined_program confined;
     struct perf_files *files = perf_files_list(&work->profile, "perf.data");
     if (!files) {
-        error_message("failed to look at %s: %s", work->profile.path, strerror(ENOMEM));
+        failed_to(-ENOMEM, "look at %s", work->profile.path);
         return STATUS_FAILED;
     }
     perf_files_allow(files, &work->profile, fd, &confined);

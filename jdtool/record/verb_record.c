@@ -265,7 +265,7 @@ static int take_pid(const struct verb *verb, void *context, const char *text)
     char *both = NULL;
     (void)verb;
     if (parse->options.jvm && asprintf(&both, "%s,%s", parse->options.jvm, text) < 0) {
-        error_message("failed to start: %s", strerror(ENOMEM));
+        failed_to(-ENOMEM, "start");
         return STATUS_FAILED;
     }
     free(parse->pids);
@@ -501,7 +501,7 @@ static int run(const struct verb *verb, int argc, char **argv)
         status = parse_export(&parse, "html");
     }
     if (parse.perf_options.failed || parse.inject_options.failed || parse.matches.failed) {
-        error_message("failed to start: %s", strerror(ENOMEM));
+        failed_to(-ENOMEM, "start");
         status = STATUS_FAILED;
     }
     parse.options.perf_options = parse.perf_options.list ? parse.perf_options.list : nothing;

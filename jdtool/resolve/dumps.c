@@ -252,8 +252,7 @@ void dumps_tell_unused(const struct dumps *dumps)
 
 int dumps_no_memory(void)
 {
-    error_message("failed to read the dumps: %s", strerror(ENOMEM));
-    return -ENOMEM;
+    return failed_to(-ENOMEM, "read the dumps");
 }
 
 /* ---- Whose is it ---- */

@@ -22,9 +22,7 @@
 
 static int no_memory(const struct resolver *resolver)
 {
-    error_message("failed to resolve the samples of %s: %s", perf_data_path(resolver->data),
-                  strerror(ENOMEM));
-    return -ENOMEM;
+    return failed_to(-ENOMEM, "resolve the samples of %s", perf_data_path(resolver->data));
 }
 
 /* ---- Life ---- */
@@ -125,9 +123,7 @@ int resolver_new(struct perf_data *data, const struct resolver_options *options,
     struct resolver *resolver = calloc(1, sizeof *resolver);
     *out = NULL;
     if (!resolver) {
-        error_message("failed to resolve the samples of %s: %s", perf_data_path(data),
-                      strerror(ENOMEM));
-        return -ENOMEM;
+        return failed_to(-ENOMEM, "resolve the samples of %s", perf_data_path(data));
     }
     resolver->data = data;
     resolver->options = *options;

@@ -48,7 +48,7 @@ static int add_given(struct source_path *path, const char *directories)
         char *absolute = directory_path(given);
         if (!absolute) {
             err = -errno;
-            error_message("failed to find source directory %s: %s", given, strerror(errno));
+            failed_to(-errno, "find source directory %s", given);
         } else {
             err = add(path, absolute);
         }
@@ -179,7 +179,7 @@ int source_texts_open(const char *path, struct source_texts **out)
         err = add_archives(texts, path);
     }
     if (err == -ENOMEM) {
-        error_message("failed to look for sources: %s", strerror(ENOMEM));
+        failed_to(-ENOMEM, "look for sources");
     }
     if (err) {
         source_texts_close(texts);

@@ -3,7 +3,6 @@
 #include "jdtool/sampler/limit_shared.h"
 #include "jdtool/walk/libbpf.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -591,8 +591,7 @@ static void tell_left_out(const struct sampler *sampler)
 
 static int tell_failure(const char *what, int err)
 {
-    error_message("failed to %s: %s", what, strerror(-err));
-    return err;
+    return failed_to(err, "%s", what);
 }
 
 /* Whether who reads is waited for when he has no room. */

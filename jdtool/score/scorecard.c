@@ -31,8 +31,7 @@ static void free_scorecard(struct scorecard *scorecard)
 
 static int no_memory(void)
 {
-    error_message("failed to count the samples: %s", strerror(ENOMEM));
-    return -ENOMEM;
+    return failed_to(-ENOMEM, "count the samples");
 }
 
 static int begin(struct sample_sink *sink, const struct recording *recording)

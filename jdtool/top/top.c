@@ -47,7 +47,7 @@ static int turn(void *context)
     int err = screen_turn(reader->screen);
     reader->is_over = err == -ECANCELED;
     if (err == -ENOMEM) {
-        error_message("failed to show samples: %s", strerror(ENOMEM));
+        failed_to(-ENOMEM, "show samples");
     }
     return err;
 }
@@ -74,7 +74,7 @@ static int read_stream(void *context)
     reader->screen = screen_new(&screen);
     if (!reader->screen) {
         sink->ops->abort(sink);
-        error_message("failed to start: %s", strerror(ENOMEM));
+        failed_to(-ENOMEM, "start");
         return STATUS_FAILED;
     }
     int err = stream_run(&stream, &sink, 1, &result);
@@ -185,10 +185,7 @@ static int start_reader(struct recorder *recorder, int in)
         .context = &top->reads,
     };
     int err = child_start(&top->reader, &options);
-    if (err) {
-        error_message("failed to start: %s", strerror(-err));
-    }
-    return err ? STATUS_FAILED : STATUS_DONE;
+    return failed_to(err, "start") ? STATUS_FAILED : STATUS_DONE;
 }
 
 /* ---- The JVMs ---- */
@@ -309,7 +306,7 @@ int top(const struct top_options *options)
     top.shared = confined_shared(sizeof *top.shared);
     top.recorder = top.shared ? recorder_new(&options->record) : NULL;
     if (!top.shared) {
-        error_message("failed to start: %s", strerror(ENOMEM));
+        failed_to(-ENOMEM, "start");
     }
     int status = STATUS_FAILED;
     if (top.recorder) {

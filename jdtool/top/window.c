@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* It begins anew when its profile has this many times its length, and this many samples. Nothing
  * that samples led to is kept then (sample_sink_ops.before). */
@@ -21,8 +20,7 @@ struct window {
 
 static int no_memory(void)
 {
-    error_message("failed to keep samples: %s", strerror(ENOMEM));
-    return -ENOMEM;
+    return failed_to(-ENOMEM, "keep samples");
 }
 
 /* ---- As a sample sink ---- */

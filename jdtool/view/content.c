@@ -271,7 +271,7 @@ int content_new(const struct profile *profile, const struct export_settings *set
         err = make_json(content);
     }
     if (err) {
-        error_message("failed to make what is served: %s", strerror(-err));
+        failed_to(err, "make what is served");
         content_free(content);
         return err;
     }

@@ -92,7 +92,7 @@ static time_t now(void)
 static int fail(struct server *server, const char *what)
 {
     int err = -errno;
-    error_message("failed to %s: %s", what, strerror(-err));
+    failed_to(err, "%s", what);
     server_close(server);
     return err;
 }
@@ -116,8 +116,7 @@ static int server_open(const struct server_options *options, struct server **out
 {
     struct server *server = calloc(1, sizeof *server);
     if (!server) {
-        error_message("failed to serve: %s", strerror(ENOMEM));
-        return -ENOMEM;
+        return failed_to(-ENOMEM, "serve");
     }
     server->options = options;
     server->signals = -1;
@@ -260,9 +259,7 @@ static int server_run(struct server *server, uint32_t idle_seconds)
     time_t last = now();
     /* From now on; while the profile was read Ctrl-C simply ended us. */
     if (open_signals(server) < 0) {
-        int err = -errno;
-        error_message("failed to wait for signals: %s", strerror(-err));
-        return err;
+        return failed_to(-errno, "wait for signals");
     }
     for (;;) {
         struct pollfd polls[CLIENTS_MAX + 2] = {{.fd = server->signals, .events = POLLIN},
@@ -275,7 +272,7 @@ static int server_run(struct server *server, uint32_t idle_seconds)
         int ready = poll(polls, CLIENTS_MAX + 2, POLL_INTERVAL);
         if (ready < 0 && errno != EINTR) {
             int err = -errno;
-            error_message("failed to serve: %s", strerror(errno));
+            failed_to(-errno, "serve");
             return err;
         }
         if (ready <= 0) {

@@ -146,7 +146,7 @@ static int open_status(struct doors *doors)
             "a watch%s%s already runs: see jdperf watch --status, or start another one with --name",
             *doors->options->name ? " named " : "", doors->options->name);
     } else if (err) {
-        error_message("failed to listen for jdperf watch --status: %s", strerror(-err));
+        failed_to(err, "listen for jdperf watch --status");
     }
     return err;
 }
@@ -182,8 +182,7 @@ static int open_metrics(struct doors *doors)
         freeaddrinfo(found);
     }
     if (err) {
-        error_message("failed to listen on %s: %s", doors->options->listen, strerror(-err));
-        return err;
+        return failed_to(err, "listen on %s", doors->options->listen);
     }
     union {
         struct sockaddr any;
@@ -202,8 +201,7 @@ int doors_open(const struct doors_options *options, struct doors **out)
 {
     struct doors *doors = calloc(1, sizeof *doors);
     if (!doors) {
-        error_message("failed to start: %s", strerror(ENOMEM));
-        return -ENOMEM;
+        return failed_to(-ENOMEM, "start");
     }
     doors->options = options;
     doors->directory = doors->status = doors->metrics = -1;

@@ -82,15 +82,13 @@ int feed_new(const struct watch_jvm_options *options, struct feed **out)
     struct feed *feed = calloc(1, sizeof *feed);
     *out = feed;
     if (!feed) {
-        error_message("failed to start: %s", strerror(ENOMEM));
-        return -ENOMEM;
+        return failed_to(-ENOMEM, "start");
     }
     feed->options = options;
     feed->perf = NO_PERF;
     feed->event = perf_choose_event(options->event);
     if (!feed->event) {
-        error_message("failed to start: %s", strerror(ENOMEM));
-        return -ENOMEM;
+        return failed_to(-ENOMEM, "start");
     }
     const char *why = lacks(feed);
     if (why && *why) {

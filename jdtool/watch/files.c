@@ -237,7 +237,7 @@ int slice_files_give(struct slice_files *files, const struct labels *labels, int
         err = output_file_finish(file);
     }
     if (!err && add(files, name, (uint64_t)seconds, size)) {
-        error_message("failed to remember %s: %s", name, strerror(ENOMEM));
+        failed_to(-ENOMEM, "remember %s", name);
         err = -ENOMEM;
     }
     remove_old(files);

@@ -633,7 +633,7 @@ int pusher_new(const struct pusher_options *options, struct pusher **out)
         err = open_server(pusher, &pusher->servers[i], options->urls[i]);
     }
     if (err) {
-        error_message("failed to start: %s", strerror(-err));
+        failed_to(err, "start");
         pusher_free(pusher);
         return err;
     }

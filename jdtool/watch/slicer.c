@@ -63,8 +63,7 @@ struct slicer {
 
 static int no_memory(void)
 {
-    error_message("failed to make slices: %s", strerror(ENOMEM));
-    return -ENOMEM;
+    return failed_to(-ENOMEM, "make slices");
 }
 
 static int send(const struct part *part, enum slice_message_kind kind, const struct slice *slice)
@@ -351,7 +350,7 @@ int slicer(const struct slicer_options *options)
                            options->at_work, 0);
     int status = STATUS_FAILED;
     if (slicer->at_work == MAP_FAILED) {
-        error_message("failed to start: %s", strerror(errno));
+        failed_to(-errno, "start");
     } else if (confined_enter(options->parent)) {
         const struct stream_options stream = {
             .input = "-",

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 struct slices_sink {
@@ -22,8 +21,7 @@ struct slices_sink {
 
 static int no_memory(void)
 {
-    error_message("failed to make a slice: %s", strerror(ENOMEM));
-    return -ENOMEM;
+    return failed_to(-ENOMEM, "make a slice");
 }
 
 static void forget(struct slices_sink *sink)

@@ -177,7 +177,7 @@ static int take_environment(struct parse *parse)
     }
     char *copy = parse->kept_count < KEPT_MAX ? strdup(urls) : NULL;
     if (!copy) {
-        error_message("failed to start: %s", strerror(ENOMEM));
+        failed_to(-ENOMEM, "start");
         return STATUS_FAILED;
     }
     parse->kept[parse->kept_count++] = copy;
@@ -311,7 +311,7 @@ static struct parse *new_parse(const struct verb *verb)
 {
     struct parse *parse = calloc(1, sizeof *parse);
     if (!parse) {
-        error_message("failed to start: %s", strerror(ENOMEM));
+        failed_to(-ENOMEM, "start");
         return NULL;
     }
     parse->verb = verb;

@@ -672,7 +672,7 @@ static void finish(struct watch *watch)
 static int check(const struct watch_options *options)
 {
     if (access(live_agent(), R_OK) != 0) {
-        error_message("failed to find the agent at %s: %s", live_agent(), strerror(errno));
+        failed_to(-errno, "find the agent at %s", live_agent());
         return STATUS_FAILED;
     }
     for (const int *pid = options->pids; pid && *pid; pid++) {
@@ -710,8 +710,7 @@ static int open_all(struct watch *watch)
     /* First, so that it has nothing of what comes behind it. */
     int err = keeper_start(&watch->keeper, &options->jvm);
     if (err) {
-        error_message("failed to start a keeper of sessions: %s", strerror(-err));
-        return err;
+        return failed_to(err, "start a keeper of sessions");
     }
     watch->finder = finder_new();
     err = watch->finder ? 0 : -ENOMEM;
