@@ -20,28 +20,26 @@ static void count_finding(void *context, enum verify_rule rule, uint64_t offset,
     print_message("  %s: %s\n", verify_rule_text(rule), what);
 }
 
-static struct findings verify(struct dump_builder *dump)
+enum { SOUND = RULE_COUNT };
+
+/* Just this rule is broken, once, or none; frees the dump. */
+static void expect_of(struct dump_builder dump, int rule)
 {
     struct findings findings = {0};
     struct jitdump_reader *reader;
-    assert_int_equal(jitdump_reader_open_fd(dump_fd(dump), "test", &reader), 0);
+    assert_int_equal(jitdump_reader_open_fd(dump_fd(&dump), "test", &reader), 0);
     assert_int_equal(verify_dump(reader, count_finding, &findings), 0);
     jitdump_reader_close(reader);
-    dump_free(dump);
-    return findings;
+    dump_free(&dump);
+    assert_int_equal(findings.total, rule != SOUND);
+    assert_int_equal(rule == SOUND ? 0 : findings.count[rule], rule != SOUND);
 }
 
-static void expect_sound(struct dump_builder *dump)
+/* The same; then it is a new one, with its header. */
+static void expect(struct dump_builder *dump, int rule)
 {
-    assert_int_equal(verify(dump).total, 0);
-}
-
-/* Just this rule is broken, once. */
-static void expect(struct dump_builder *dump, enum verify_rule rule)
-{
-    struct findings findings = verify(dump);
-    assert_int_equal(findings.count[rule], 1);
-    assert_int_equal(findings.total, 1);
+    expect_of(*dump, rule);
+    *dump = dump_start();
 }
 
 #define T (BUILDER_START + 5)
@@ -69,19 +67,17 @@ TEST(sound)
         dump_move(&dump, T, 0x2000, 0x9000, 32, 3);
         dump_move(&dump, T, 0x9000, 0x2000, 32, 3);
         dump_close(&dump, T + 2);
-        expect_sound(&dump);
+        expect_of(dump, SOUND);
     }
 }
 
 TEST(header)
 {
-    struct dump_builder dump = dump_start();
+    OWN_DUMP_BUILDER dump = dump_start();
     dump_patch32(&dump, 32, 6); /* flags */
     expect(&dump, RULE_HEADER);
-    dump = dump_start();
     dump_patch32(&dump, 12, 0); /* e_machine */
     expect(&dump, RULE_HEADER);
-    dump = dump_start();
     dump_patch32(&dump, 8, 48);
     dump_u64(&dump, 0);
     expect(&dump, RULE_HEADER);
@@ -96,34 +92,29 @@ TEST(torn)
     for (size_t size = sizeof(struct jitdump_header); size <= whole.size; size++) {
         struct dump_builder dump = {0};
         dump_bytes(&dump, whole.bytes, size);
-        if (size == sizeof(struct jitdump_header) || size == first || size == whole.size) {
-            expect_sound(&dump);
-        } else {
-            expect(&dump, RULE_TORN);
-        }
+        bool is_whole =
+            size == sizeof(struct jitdump_header) || size == first || size == whole.size;
+        expect_of(dump, is_whole ? SOUND : (int)RULE_TORN);
     }
 }
 
 TEST(records)
 {
-    struct dump_builder dump = dump_start();
+    OWN_DUMP_BUILDER dump = dump_start();
     dump_begin(&dump, JIT_CODE_LOAD, T);
     dump_load_fields(&dump, UINT64_MAX, 4, 1);
     dump_string(&dump, "wraps");
     dump_bytes(&dump, "code", 4);
     dump_end(&dump);
     expect(&dump, RULE_RECORD);
-    dump = dump_start();
     dump_begin(&dump, JIT_CODE_CLOSE, T); /* of 0 bytes */
     expect(&dump, RULE_RECORD);
-    dump = dump_start();
     dump_begin_debug(&dump, T, 0x1000, 2);
     dump_entry(&dump, 0x1000, 1, "only one, and then no NUL any more");
     dump_bytes(&dump, "12345678901234567890", 20);
     dump_end(&dump);
     dump_load(&dump, T, 0x1000, 4, 1, "x");
     expect(&dump, RULE_RECORD);
-    dump = dump_start();
     dump_begin(&dump, 77, T);
     dump_end(&dump);
     expect(&dump, RULE_ID);
@@ -131,16 +122,14 @@ TEST(records)
 
 TEST(close_is_last)
 {
-    struct dump_builder dump = dump_start();
+    OWN_DUMP_BUILDER dump = dump_start();
     dump_close(&dump, T);
     dump_load(&dump, T, 0x1000, 4, 1, "behind");
     expect(&dump, RULE_CLOSE);
-    dump = dump_start();
     dump_close(&dump, T);
     dump_load(&dump, T, 0x1000, 4, 1, "behind");
     dump_load(&dump, T, 0x2000, 4, 2, "this, too: it is told once");
     expect(&dump, RULE_CLOSE);
-    dump = dump_start();
     dump_begin(&dump, JIT_CODE_CLOSE, T);
     dump_u64(&dump, 0);
     dump_end(&dump);
@@ -150,51 +139,41 @@ TEST(close_is_last)
 /* Dumps of revisions up to a237d26 end with the stamp of their latest record. */
 TEST(close_is_later_than_code)
 {
+    OWN_DUMP_BUILDER dump = dump_start();
     for (uint64_t later = 0; later < 3; later++) {
-        struct dump_builder dump = dump_start();
         dump_load(&dump, T + 1, 0x1000, 4, 1, "x");
         dump_load(&dump, T, 0x2000, 4, 2, "stamped back");
         dump_close(&dump, T + later);
-        if (later < 2) {
-            expect(&dump, RULE_CLOSE_STAMP);
-        } else {
-            expect_sound(&dump);
-        }
+        expect(&dump, later < 2 ? (int)RULE_CLOSE_STAMP : SOUND);
     }
-    struct dump_builder dump = dump_start();
     dump_load(&dump, T, 0x1000, 4, 1, "x");
     dump_move(&dump, T + 1, 0x1000, 0x2000, 4, 1);
     dump_close(&dump, T + 1);
     expect(&dump, RULE_CLOSE_STAMP);
-    dump = dump_start();
     dump_close(&dump, BUILDER_START); /* no code, none to end */
-    expect_sound(&dump);
+    expect(&dump, SOUND);
 }
 
 TEST(groups)
 {
-    struct dump_builder dump = dump_start();
+    OWN_DUMP_BUILDER dump = dump_start();
     dump_begin_debug(&dump, T, 0x1000, 0);
     dump_end(&dump);
     dump_close(&dump, T);
     expect(&dump, RULE_GROUP);
-    dump = dump_start();
     dump_begin_debug(&dump, T, 0x1000, 0);
     dump_end(&dump);
     dump_begin_debug(&dump, T, 0x1000, 0);
     dump_end(&dump);
     dump_load(&dump, T, 0x1000, 4, 1, "x");
     expect(&dump, RULE_GROUP);
-    dump = dump_start();
     unwinding(&dump, 4, 0);
     dump_close(&dump, T);
     expect(&dump, RULE_GROUP);
-    dump = dump_start();
     unwinding(&dump, 4, 0);
     unwinding(&dump, 4, 0);
     dump_load(&dump, T, 0x1000, 4, 1, "x");
     expect(&dump, RULE_GROUP);
-    dump = dump_start();
     dump_begin_debug(&dump, T, 0x2000, 0);
     dump_end(&dump);
     dump_load(&dump, T, 0x1000, 4, 1, "x");
@@ -203,10 +182,9 @@ TEST(groups)
 
 TEST(stamps)
 {
-    struct dump_builder dump = dump_start();
+    OWN_DUMP_BUILDER dump = dump_start();
     dump_load(&dump, BUILDER_START - 1, 0x1000, 4, 1, "x");
     expect(&dump, RULE_STAMP);
-    dump = dump_start();
     dump_begin_debug(&dump, T + 1, 0x1000, 0);
     dump_end(&dump);
     dump_load(&dump, T, 0x1000, 4, 1, "x");
@@ -215,24 +193,19 @@ TEST(stamps)
 
 TEST(loads)
 {
-    struct dump_builder dump = dump_start();
+    OWN_DUMP_BUILDER dump = dump_start();
     dump_load(&dump, T, 0x1000, 4, 1, "x");
     dump_load(&dump, T, 0x2000, 4, 1, "y");
     expect(&dump, RULE_CODE_INDEX);
-    dump = dump_start();
     dump_load(&dump, T, 0x1000, 4, 1, "x");
     dump_patch32(&dump, dump.record + 16, 1);
     expect(&dump, RULE_PID);
-    dump = dump_start();
     dump_load(&dump, T, 0x1000, 4, 1, "");
     expect(&dump, RULE_NAME);
-    dump = dump_start();
     dump_load(&dump, T, 0x1000, 4, 1, "\xc3(");
     expect(&dump, RULE_NAME);
-    dump = dump_start();
     dump_load(&dump, T, 0x1000, 4, 1, "\xed\xa0\x80"); /* half of a surrogate pair */
     expect(&dump, RULE_NAME);
-    dump = dump_start();
     dump_load(&dump, T, 0x1000, 4, 1, "x");
     dump_u32(&dump, 0);
     dump_end(&dump);
@@ -241,14 +214,12 @@ TEST(loads)
 
 TEST(moves)
 {
-    struct dump_builder dump = dump_start();
+    OWN_DUMP_BUILDER dump = dump_start();
     dump_move(&dump, T, 0x1000, 0x2000, 4, 1);
     expect(&dump, RULE_MOVE);
-    dump = dump_start();
     dump_load(&dump, T, 0x1000, 4, 1, "x");
     dump_move(&dump, T, 0x1001, 0x2000, 4, 1);
     expect(&dump, RULE_MOVE);
-    dump = dump_start();
     dump_load(&dump, T, 0x1000, 4, 1, "x");
     dump_move(&dump, T, 0x1000, 0x2000, 5, 1);
     expect(&dump, RULE_MOVE);
@@ -268,27 +239,20 @@ static struct dump_builder with_rows(uint64_t first, uint64_t second, uint32_t l
 
 TEST(rows)
 {
-    struct dump_builder dump = with_rows(0x1000, 0x1010, 1, "f");
-    expect_sound(&dump);
-    dump = with_rows(0x1008, 0x1007, 1, "f");
-    expect(&dump, RULE_ROW_ORDER);
-    dump = with_rows(0xfff, 0x1010, 1, "f");
-    expect(&dump, RULE_ROW_INSIDE);
-    dump = with_rows(0x1000, 0x1011, 1, "f");
-    expect(&dump, RULE_ROW_INSIDE);
-    dump = with_rows(0x1000, 0x1008, 0, "f");
-    expect(&dump, RULE_ROW_LINE);
-    dump = with_rows(0x1000, 0x1008, 1, "");
-    expect(&dump, RULE_NAME);
+    expect_of(with_rows(0x1000, 0x1010, 1, "f"), SOUND);
+    expect_of(with_rows(0x1008, 0x1007, 1, "f"), RULE_ROW_ORDER);
+    expect_of(with_rows(0xfff, 0x1010, 1, "f"), RULE_ROW_INSIDE);
+    expect_of(with_rows(0x1000, 0x1011, 1, "f"), RULE_ROW_INSIDE);
+    expect_of(with_rows(0x1000, 0x1008, 0, "f"), RULE_ROW_LINE);
+    expect_of(with_rows(0x1000, 0x1008, 1, ""), RULE_NAME);
 }
 
 TEST(unwinding_rules)
 {
-    struct dump_builder dump = dump_start();
+    OWN_DUMP_BUILDER dump = dump_start();
     unwinding(&dump, 0, 0);
     dump_load(&dump, T, 0x1000, 4, 1, "x");
     expect(&dump, RULE_UNWINDING);
-    dump = dump_start();
     unwinding(&dump, 4, 9);
     dump_load(&dump, T, 0x1000, 4, 1, "x");
     expect(&dump, RULE_UNWINDING);
@@ -323,43 +287,33 @@ TEST(trailers)
 {
     struct dump_builder section = {0};
     dump_bytes(&section, "\1no NUL", 7);
-    struct dump_builder dump = with_section(JITDUMP_TRAILER_FILES, section);
-    expect(&dump, RULE_TRAILER);
+    expect_of(with_section(JITDUMP_TRAILER_FILES, section), RULE_TRAILER);
 
     /* Tags and versions of the future are left alone. */
-    dump = with_section(1000, values(2, 1, 2));
-    expect_sound(&dump);
+    expect_of(with_section(1000, values(2, 1, 2)), SOUND);
 
     /* One id, two paths. */
     section = (struct dump_builder){0};
     dump_file(&section, 1, "a");
     dump_file(&section, 1, "a");
-    dump = with_section(JITDUMP_TRAILER_FILES, section);
-    expect_sound(&dump);
+    expect_of(with_section(JITDUMP_TRAILER_FILES, section), SOUND);
     section = (struct dump_builder){0};
     dump_file(&section, 1, "a");
     dump_file(&section, 1, "b");
-    dump = with_section(JITDUMP_TRAILER_FILES, section);
-    expect(&dump, RULE_TRAILER);
+    expect_of(with_section(JITDUMP_TRAILER_FILES, section), RULE_TRAILER);
 
     section = (struct dump_builder){0};
     dump_method(&section, 1, 5, 1, "of a file that nobody defines");
-    dump = with_section(JITDUMP_TRAILER_METHODS, section);
-    expect(&dump, RULE_TRAILER_NAMES);
+    expect_of(with_section(JITDUMP_TRAILER_METHODS, section), RULE_TRAILER_NAMES);
     section = (struct dump_builder){0};
     dump_method(&section, 1, 0, 1, "\xff");
-    dump = with_section(JITDUMP_TRAILER_METHODS, section);
-    expect(&dump, RULE_TRAILER_NAMES);
+    expect_of(with_section(JITDUMP_TRAILER_METHODS, section), RULE_TRAILER_NAMES);
 
     /* More nodes than bytes; a parent behind its child; a range of no node; a line below 0. */
-    dump = with_section(JITDUMP_TRAILER_INLINES, values(1, 100));
-    expect(&dump, RULE_TRAILER);
-    dump = with_section(JITDUMP_TRAILER_INLINES, values(5, 2, 0, 0, 1, 1));
-    expect(&dump, RULE_TRAILER);
-    dump = with_section(JITDUMP_TRAILER_INLINES, values(5, 1, 0, 4, 1, 1));
-    expect(&dump, RULE_TRAILER);
-    dump = with_section(JITDUMP_TRAILER_INLINES, values(5, 1, 0, 4, 0, 0x7f));
-    expect(&dump, RULE_TRAILER);
+    expect_of(with_section(JITDUMP_TRAILER_INLINES, values(1, 100)), RULE_TRAILER);
+    expect_of(with_section(JITDUMP_TRAILER_INLINES, values(5, 2, 0, 0, 1, 1)), RULE_TRAILER);
+    expect_of(with_section(JITDUMP_TRAILER_INLINES, values(5, 1, 0, 4, 1, 1)), RULE_TRAILER);
+    expect_of(with_section(JITDUMP_TRAILER_INLINES, values(5, 1, 0, 4, 0, 0x7f)), RULE_TRAILER);
 
     /* Ranges that together are longer than any code. */
     section = (struct dump_builder){0};
@@ -370,34 +324,29 @@ TEST(trailers)
         dump_uleb(&section, 0);
         dump_sleb(&section, 1);
     }
-    dump = with_section(JITDUMP_TRAILER_INLINES, section);
-    expect(&dump, RULE_TRAILER);
+    expect_of(with_section(JITDUMP_TRAILER_INLINES, section), RULE_TRAILER);
 
     /* Method 9 is not defined. */
-    dump = with_section(JITDUMP_TRAILER_INLINES, values(5, 1, 9, 16, 0, 1));
-    expect(&dump, RULE_TRAILER_NAMES);
+    expect_of(with_section(JITDUMP_TRAILER_INLINES, values(5, 1, 9, 16, 0, 1)), RULE_TRAILER_NAMES);
 
     /* 0 -> 1, 0 -> 2, 1 -> 3 is breadth-first. */
-    dump = with_section(JITDUMP_TRAILER_INLINES, values(11, 4, 0, 0, 0, 1, 0, 0, 1, 0, 1, 1));
-    expect(&dump, RULE_TRAILER_TREE);
-    dump = with_section(JITDUMP_TRAILER_INLINES, values(11, 4, 0, 0, 0, 1, 0, 1, 1, 0, 0, 1));
-    expect_sound(&dump);
+    expect_of(with_section(JITDUMP_TRAILER_INLINES, values(11, 4, 0, 0, 0, 1, 0, 0, 1, 0, 1, 1)),
+              RULE_TRAILER_TREE);
+    expect_of(with_section(JITDUMP_TRAILER_INLINES, values(11, 4, 0, 0, 0, 1, 0, 1, 1, 0, 0, 1)),
+              SOUND);
     /* An empty range; ranges beyond the code. */
-    dump = with_section(JITDUMP_TRAILER_INLINES, values(5, 1, 0, 0, 0, 1));
-    expect(&dump, RULE_TRAILER_TREE);
-    dump = with_section(JITDUMP_TRAILER_INLINES, values(5, 1, 0, 17, 0, 1));
-    expect(&dump, RULE_TRAILER_TREE);
-    dump = with_section(JITDUMP_TRAILER_INLINES, values(5, 1, 0, 16, 0, 1));
-    expect_sound(&dump);
+    expect_of(with_section(JITDUMP_TRAILER_INLINES, values(5, 1, 0, 0, 0, 1)), RULE_TRAILER_TREE);
+    expect_of(with_section(JITDUMP_TRAILER_INLINES, values(5, 1, 0, 17, 0, 1)), RULE_TRAILER_TREE);
+    expect_of(with_section(JITDUMP_TRAILER_INLINES, values(5, 1, 0, 16, 0, 1)), SOUND);
 
-    dump = with_section(JITDUMP_TRAILER_CODE, values(2, JITDUMP_CODE_KIND, 5));
-    expect(&dump, RULE_TRAILER_FACTS);
-    dump = with_section(JITDUMP_TRAILER_CODE, values(2, JITDUMP_CODE_TIER, JITDUMP_TIER_JVMCI + 1));
-    expect(&dump, RULE_TRAILER_FACTS);
-    dump = with_section(JITDUMP_TRAILER_CODE, values(2, JITDUMP_CODE_FRAME_COMPLETE, 17));
-    expect(&dump, RULE_TRAILER_FACTS);
-    dump = with_section(JITDUMP_TRAILER_CODE, values(2, 99, 1));
-    expect_sound(&dump);
+    expect_of(with_section(JITDUMP_TRAILER_CODE, values(2, JITDUMP_CODE_KIND, 5)),
+              RULE_TRAILER_FACTS);
+    expect_of(
+        with_section(JITDUMP_TRAILER_CODE, values(2, JITDUMP_CODE_TIER, JITDUMP_TIER_JVMCI + 1)),
+        RULE_TRAILER_FACTS);
+    expect_of(with_section(JITDUMP_TRAILER_CODE, values(2, JITDUMP_CODE_FRAME_COMPLETE, 17)),
+              RULE_TRAILER_FACTS);
+    expect_of(with_section(JITDUMP_TRAILER_CODE, values(2, 99, 1)), SOUND);
 }
 
 /* What a DEBUG_INFO2 of two functions says; each test changes one thing. */
@@ -466,55 +415,36 @@ static struct dump_builder with_inlines(struct inlines wanted)
     return dump;
 }
 
-static void expect_samply(struct inlines wanted)
-{
-    struct dump_builder dump = with_inlines(wanted);
-    expect(&dump, RULE_SAMPLY);
-}
+#define EXPECT_WRONG(field, value)                                                                 \
+    do {                                                                                           \
+        struct inlines wrong = right;                                                              \
+        wrong.field = value;                                                                       \
+        expect_of(with_inlines(wrong), RULE_SAMPLY);                                               \
+    } while (0)
 
 TEST(samply_inlines)
 {
-    struct dump_builder dump = with_inlines(right);
-    expect_sound(&dump);
-    struct inlines wrong = right;
-    wrong.pad = 6;
-    expect_samply(wrong);
-    wrong.pad = 1;
-    expect_samply(wrong);
-    wrong = right;
-    wrong.name_index = 2;
-    expect_samply(wrong);
-    wrong = right;
-    wrong.depth = 2;
-    expect_samply(wrong);
-    wrong = right;
-    wrong.ranges = 0;
-    expect_samply(wrong);
-    wrong.ranges = 2;
-    expect_samply(wrong);
-    wrong = right;
-    wrong.function = 2;
-    expect_samply(wrong);
-    wrong = right;
-    wrong.range_size = 9;
-    expect_samply(wrong);
-    wrong = right;
-    wrong.line_offset = 1;
-    expect_samply(wrong);
-    wrong.line_offset = 17;
-    expect_samply(wrong);
-    wrong = right;
-    wrong.line_file = 1;
-    expect_samply(wrong);
+    expect_of(with_inlines(right), SOUND);
+    EXPECT_WRONG(pad, 6);
+    EXPECT_WRONG(pad, 1);
+    EXPECT_WRONG(name_index, 2);
+    EXPECT_WRONG(depth, 2);
+    EXPECT_WRONG(ranges, 0);
+    EXPECT_WRONG(ranges, 2);
+    EXPECT_WRONG(function, 2);
+    EXPECT_WRONG(range_size, 9);
+    EXPECT_WRONG(line_offset, 1);
+    EXPECT_WRONG(line_offset, 17);
+    EXPECT_WRONG(line_file, 1);
     /* More lists than bytes. */
-    dump = with_inlines(right);
+    struct dump_builder dump = with_inlines(right);
     dump_patch32(&dump, sizeof(struct jitdump_header) + 44, UINT32_MAX);
-    expect(&dump, RULE_SAMPLY);
+    expect_of(dump, RULE_SAMPLY);
     /* No LOAD behind it. */
     dump = with_inlines(right);
     dump.size = dump.record;
     dump_close(&dump, T);
-    expect(&dump, RULE_GROUP);
+    expect_of(dump, RULE_GROUP);
 }
 
 static struct dump_builder with_tier(uint32_t color, uint32_t name_size)
@@ -543,22 +473,14 @@ static struct dump_builder with_source(uint32_t path_size, uint32_t text_size)
 
 TEST(samply_tiers_and_sources)
 {
-    struct dump_builder dump = with_tier(SAMPLY_COLOR_RED, 4);
-    expect_sound(&dump);
-    dump = with_tier(SAMPLY_COLOR_COUNT, 4);
-    expect(&dump, RULE_SAMPLY);
-    dump = with_tier(SAMPLY_COLOR_RED, 8);
-    expect(&dump, RULE_SAMPLY);
-    dump = with_tier(SAMPLY_COLOR_RED, 3);
-    expect(&dump, RULE_SAMPLY);
-    dump = with_source(4, 10);
-    expect_sound(&dump);
-    dump = with_source(4, 13);
-    expect(&dump, RULE_SAMPLY);
-    dump = with_source(UINT32_MAX, 10);
-    expect(&dump, RULE_SAMPLY);
-    dump = with_source(4, 8);
-    expect(&dump, RULE_SAMPLY);
+    expect_of(with_tier(SAMPLY_COLOR_RED, 4), SOUND);
+    expect_of(with_tier(SAMPLY_COLOR_COUNT, 4), RULE_SAMPLY);
+    expect_of(with_tier(SAMPLY_COLOR_RED, 8), RULE_SAMPLY);
+    expect_of(with_tier(SAMPLY_COLOR_RED, 3), RULE_SAMPLY);
+    expect_of(with_source(4, 10), SOUND);
+    expect_of(with_source(4, 13), RULE_SAMPLY);
+    expect_of(with_source(UINT32_MAX, 10), RULE_SAMPLY);
+    expect_of(with_source(4, 8), RULE_SAMPLY);
 }
 
 TEST_MAIN(NULL, NULL)

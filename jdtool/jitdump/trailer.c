@@ -2,6 +2,7 @@
 
 #include "format/leb128.h"
 #include "jdtool/base/array.h"
+#include "jdtool/base/hash_map.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 
 /*
  * The methods and source files that a dump defines, by id. Ids come from the file, so they may be
- * anything: two hash tables with open addressing, grown at half load, over arrays of definitions.
+ * anything.
  */
 
 struct file {
@@ -25,19 +26,12 @@ struct method {
     struct trailer_method seen; /* as callers get it */
 };
 
-/* Slots hold an index into the array of definitions plus one; 0: free. */
-struct table {
-    uint32_t *slots;
-    uint32_t slot_count; /* a power of two, or 0 */
-    uint32_t count;      /* of definitions */
-    uint32_t room;
-};
-
 struct trailer_names {
-    struct table file_table;
-    struct table method_table;
+    struct hash_map file_map, method_map; /* by id */
     struct file *files;
     struct method **methods; /* each its own allocation: callers keep pointers into them */
+    uint32_t file_count, file_room;
+    uint32_t method_count, method_room;
 };
 
 static const struct trailer_method unknown_method = {.name = "?"};
@@ -52,105 +46,49 @@ void trailer_names_free(struct trailer_names *names)
     if (!names) {
         return;
     }
-    for (uint32_t i = 0; i < names->file_table.count; i++) {
+    for (uint32_t i = 0; i < names->file_count; i++) {
         free(names->files[i].path);
     }
-    for (uint32_t i = 0; i < names->method_table.count; i++) {
+    for (uint32_t i = 0; i < names->method_count; i++) {
         free(names->methods[i]->name);
         free(names->methods[i]);
     }
     free(names->files);
     free(names->methods);
-    free(names->file_table.slots);
-    free(names->method_table.slots);
+    hash_map_free(&names->file_map);
+    hash_map_free(&names->method_map);
     free(names);
 }
 
-static uint32_t hash(uint64_t id)
+/* NULL: there is none. */
+static const struct method *find_method(const struct trailer_names *names, uint64_t id)
 {
-    return (uint32_t)((id * UINT64_C(0x9E3779B97F4A7C15)) >> 32);
-}
-
-/* Both kinds of definition begin with the id. */
-static uint64_t file_id_at(const struct trailer_names *names, uint32_t index)
-{
-    return names->files[index].id;
-}
-
-static uint64_t method_id_at(const struct trailer_names *names, uint32_t index)
-{
-    return names->methods[index]->id;
-}
-
-typedef uint64_t (*id_at_fn)(const struct trailer_names *names, uint32_t index);
-
-/* The definition's index plus one, or 0. */
-static uint32_t find(const struct trailer_names *names, const struct table *table, id_at_fn id_at,
-                     uint64_t id)
-{
-    if (table->slot_count == 0) {
-        return 0;
-    }
-    uint32_t mask = table->slot_count - 1;
-    for (uint32_t slot = hash(id) & mask; table->slots[slot]; slot = (slot + 1) & mask) {
-        if (id_at(names, table->slots[slot] - 1) == id) {
-            return table->slots[slot];
-        }
-    }
-    return 0;
-}
-
-static void put(struct table *table, uint64_t id, uint32_t index)
-{
-    uint32_t mask = table->slot_count - 1;
-    uint32_t slot = hash(id) & mask;
-    while (table->slots[slot]) {
-        slot = (slot + 1) & mask;
-    }
-    table->slots[slot] = index + 1;
-}
-
-/* Makes room for one more definition, in the slots and in the array. 0 or -ENOMEM. */
-static int reserve(const struct trailer_names *names, struct table *table, id_at_fn id_at,
-                   void **array, size_t element)
-{
-    /* The slots first: they are dealt out by what stands in the array, which realloc may move. */
-    if (table->count >= table->slot_count / 2) {
-        uint32_t slot_count = table->slot_count ? table->slot_count * 2 : 128;
-        uint32_t *slots = calloc(slot_count, sizeof(*slots));
-        if (!slots) {
-            return -ENOMEM;
-        }
-        free(table->slots);
-        table->slots = slots;
-        table->slot_count = slot_count;
-        for (uint32_t i = 0; i < table->count; i++) {
-            put(table, id_at(names, i), i);
-        }
-    }
-    return array_reserve(array, table->count, &table->room, element);
+    uint32_t at;
+    HASH_MAP_FIND(at, &names->method_map, id, names->methods[at]->id == id);
+    return at == HASH_MAP_NONE ? NULL : names->methods[at];
 }
 
 const char *trailer_names_file(const struct trailer_names *names, uint64_t id)
 {
-    uint32_t found = find(names, &names->file_table, file_id_at, id);
-    return found ? names->files[found - 1].path : NULL;
+    uint32_t at;
+    HASH_MAP_FIND(at, &names->file_map, id, names->files[at].id == id);
+    return at == HASH_MAP_NONE ? NULL : names->files[at].path;
 }
 
 bool trailer_names_has_method(const struct trailer_names *names, uint64_t id)
 {
-    return find(names, &names->method_table, method_id_at, id) != 0;
+    return find_method(names, id) != NULL;
 }
 
 const struct trailer_method *trailer_names_method(const struct trailer_names *names, uint64_t id)
 {
-    uint32_t found = find(names, &names->method_table, method_id_at, id);
-    return found ? &names->methods[found - 1]->seen : &unknown_method;
+    const struct method *found = find_method(names, id);
+    return found ? &found->seen : &unknown_method;
 }
 
 uint64_t trailer_names_method_count(const struct trailer_names *names)
 {
-    return names->method_table.count;
+    return names->method_count;
 }
 
 int trailer_names_add_file(struct trailer_names *names, uint64_t id, const char *path,
@@ -165,26 +103,23 @@ int trailer_names_add_file(struct trailer_names *names, uint64_t id, const char 
         *why = "file id 0 is defined";
         return -EINVAL;
     }
-    void *array = names->files;
-    // NOLINTNEXTLINE(bugprone-sizeof-expression): the elements are pointers.
-    int error = reserve(names, &names->file_table, file_id_at, &array, sizeof(*names->files));
-    names->files = array;
-    char *copy = error ? NULL : strdup(path);
-    if (!copy) {
+    char *copy =
+        ARRAY_RESERVE(names->files, names->file_count, names->file_room) ? NULL : strdup(path);
+    if (!copy || hash_map_add(&names->file_map, id, names->file_count)) {
+        free(copy);
         *why = "no memory";
         return -ENOMEM;
     }
-    names->files[names->file_table.count] = (struct file){.id = id, .path = copy};
-    put(&names->file_table, id, names->file_table.count++);
+    names->files[names->file_count++] = (struct file){.id = id, .path = copy};
     return 0;
 }
 
 int trailer_names_add_method(struct trailer_names *names, uint64_t id,
                              const struct trailer_method *method, const char **why)
 {
-    uint32_t found = find(names, &names->method_table, method_id_at, id);
+    const struct method *found = find_method(names, id);
     if (found) {
-        const struct trailer_method *known = &names->methods[found - 1]->seen;
+        const struct trailer_method *known = &found->seen;
         *why = "a method id is defined twice with different contents";
         return strcmp(known->name, method->name) == 0 && known->file_id == method->file_id &&
                        known->first_line == method->first_line
@@ -195,13 +130,12 @@ int trailer_names_add_method(struct trailer_names *names, uint64_t id,
         *why = "method id 0 is defined";
         return -EINVAL;
     }
-    void *array = names->methods;
     // NOLINTNEXTLINE(bugprone-sizeof-expression): the elements are pointers.
-    int error = reserve(names, &names->method_table, method_id_at, &array, sizeof(*names->methods));
-    names->methods = array;
+    int error = ARRAY_RESERVE(names->methods, names->method_count, names->method_room);
     struct method *added = error ? NULL : calloc(1, sizeof(*added));
     char *copy = added ? strdup(method->name) : NULL;
-    if (!copy) {
+    if (!copy || hash_map_add(&names->method_map, id, names->method_count)) {
+        free(copy);
         free(added);
         *why = "no memory";
         return -ENOMEM;
@@ -212,8 +146,7 @@ int trailer_names_add_method(struct trailer_names *names, uint64_t id,
     added->seen.file = trailer_names_file(names, method->file_id);
     added->seen.file_id = method->file_id;
     added->seen.first_line = method->first_line;
-    names->methods[names->method_table.count] = added;
-    put(&names->method_table, id, names->method_table.count++);
+    names->methods[names->method_count++] = added;
     return 0;
 }
 
