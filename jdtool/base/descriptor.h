@@ -3,8 +3,12 @@
 #define JD_TOOL_DESCRIPTOR_H
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <unistd.h>
 
 /* Closes it, where it is one. */
@@ -45,6 +49,28 @@ static inline ssize_t descriptor_read_at(int fd, void *to, size_t size, uint64_t
         have += n > 0 ? (size_t)n : 0;
     }
     return (ssize_t)have;
+}
+
+/* As the kernel calls what is open. False: it has no name. */
+static inline bool descriptor_path(int fd, char path[PATH_MAX])
+{
+    char link[32];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t size = readlink(link, path, PATH_MAX - 1);
+    path[size > 0 ? size : 0] = '\0';
+    return path[0] == '/';
+}
+
+/* Reads the beginning of a small text file, in `directory` or AT_FDCWD, through no link at the
+ * path's end, NUL behind it: how many bytes; "" and a negative errno where it cannot be read. */
+static inline ssize_t descriptor_text(int directory, const char *path, char *text, size_t size)
+{
+    int fd = openat(directory, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+    n = n < 0 ? -errno : n;
+    descriptor_close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    return n;
 }
 
 #endif

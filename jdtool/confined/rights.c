@@ -155,16 +155,6 @@ static int open_named(const struct rights *rights, const char *path, int flags)
 
 /* ---- Giving ---- */
 
-/* As the kernel calls what is open. False: it has no name. */
-static bool name_of(int fd, char name[PATH_MAX])
-{
-    char link[32];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t size = readlink(link, name, PATH_MAX - 1);
-    name[size > 0 ? size : 0] = '\0';
-    return name[0] == '/';
-}
-
 /* The directory's part of a path; NULL: no memory. */
 static char *directory_of(const char *path)
 {
@@ -186,7 +176,7 @@ void rights_read(struct rights *rights, const char *path)
         fd = directory ? open_named(rights, directory, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
         free(directory);
     }
-    bool is = fd >= 0 && fstat(fd, &readable.status) == 0 && name_of(fd, name);
+    bool is = fd >= 0 && fstat(fd, &readable.status) == 0 && descriptor_path(fd, name);
     if (is && S_ISDIR(readable.status.st_mode)) {
         is = asprintf(&readable.path, "%s%s", name, later) >= 0;
     }
@@ -235,7 +225,8 @@ static void write_into(struct rights *rights, const char *path, bool images)
     if (writable.given) {
         writable.directory = open_named(rights, writable.given, O_PATH | O_DIRECTORY | O_CLOEXEC);
     }
-    bool is = size > 0 && writable.directory >= 0 && name_of(writable.directory, absolute) &&
+    bool is = size > 0 && writable.directory >= 0 &&
+              descriptor_path(writable.directory, absolute) &&
               fstat(writable.directory, &writable.status) == 0 &&
               asprintf(&writable.absolute, "%s%s", absolute, absolute[1] ? "/" : "") >= 0;
     if (is &&
@@ -371,7 +362,7 @@ static bool is_of_a_profile(int fd, const char *name, const struct stat *status)
 bool rights_may_read(const struct rights *rights, int fd, const struct stat *status)
 {
     char name[PATH_MAX];
-    if (!name_of(fd, name)) {
+    if (!descriptor_path(fd, name)) {
         return false;
     }
     if (S_ISDIR(status->st_mode)) {

@@ -20,11 +20,7 @@ bool kernel_read(const char *name, char *text, size_t size)
 {
     char path[PATH_MAX];
     kernel_path(name, path);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, size - 1) : -1;
-    descriptor_close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    return n > 0;
+    return descriptor_text(AT_FDCWD, path, text, size) > 0;
 }
 
 long kernel_number(const char *name, long otherwise)

@@ -129,13 +129,10 @@ static bool says_frozen(const char *hierarchy, const char *group, const char *fi
                         const char *word)
 {
     char path[PATH_MAX];
-    char text[256] = "";
+    char text[256];
     int n = snprintf(path, sizeof path, "/sys/fs/cgroup%s%s/%s", hierarchy, group, file);
-    int fd = n < (int)sizeof path ? open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
-    ssize_t length = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
-    text[length > 0 ? length : 0] = '\0';
-    descriptor_close(fd);
-    return strstr(text, word) != NULL;
+    return n < (int)sizeof path && descriptor_text(AT_FDCWD, path, text, sizeof text) > 0 &&
+           strstr(text, word) != NULL;
 }
 
 /* By version 2 ("0::/group", which is mounted elsewhere beside version 1), or version 1's freezer

@@ -6,7 +6,6 @@
 #include "jdtool/base/verb.h"
 #include "jdtool/live/staging.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
@@ -70,15 +69,12 @@ static int split(struct profile_dir *profile, char *path, const char *given)
 /* As the kernel calls it. */
 static int name_it(struct profile_dir *profile, const char *given)
 {
-    char link[32];
     char parent[PATH_MAX];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", profile->parent);
-    ssize_t size = readlink(link, parent, sizeof parent - 1);
-    parent[size > 0 ? size : 0] = '\0';
+    bool has_name = descriptor_path(profile->parent, parent);
     int n = snprintf(profile->path, sizeof profile->path, "%s/%s",
                      strcmp(parent, "/") == 0 ? "" : parent, profile->name);
-    if (size <= 0 || n >= PATH_MAX - 64) {
-        error_message("failed to find %s: %s", given, strerror(size <= 0 ? errno : ENAMETOOLONG));
+    if (!has_name || n >= PATH_MAX - 64) {
+        error_message("failed to find %s: %s", given, strerror(has_name ? ENAMETOOLONG : errno));
         return STATUS_FAILED;
     }
     return STATUS_DONE;
@@ -326,23 +322,6 @@ int profile_set(int directory, const char *key, const char *value)
 
 /* ---- Its end ---- */
 
-/* Closes the directory. */
-static void remove_contents(int directory)
-{
-    DIR *entries = fdopendir(directory);
-    struct dirent *entry;
-    while (entries && (entry = readdir(entries))) {
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
-            (void)remove_tree(dirfd(entries), entry->d_name);
-        }
-    }
-    if (entries) {
-        closedir(entries);
-    } else {
-        close(directory);
-    }
-}
-
 /* What is in it, and where `whole` itself, if it is still the one that stands there. */
 static void remove_known(int parent, const struct guarded_directory *one, bool whole)
 {
@@ -352,9 +331,8 @@ static void remove_known(int parent, const struct guarded_directory *one, bool w
               status.st_ino == one->inode;
     if (is) {
         remove_contents(fd);
-    } else {
-        descriptor_close(fd);
     }
+    descriptor_close(fd);
     if (whole && fd >= 0) { /* which takes nothing but an empty one */
         (void)unlinkat(parent, one->name, AT_REMOVEDIR);
     }

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
@@ -196,21 +195,6 @@ int staging_make_lease(const struct staging *staging, const struct target *targe
     return err ? err : fd;
 }
 
-static int copy(int from, int to)
-{
-    struct stat status;
-    if (fstat(from, &status) != 0 || !S_ISREG(status.st_mode)) {
-        return -EINVAL;
-    }
-    for (off_t at = 0; at < status.st_size;) {
-        ssize_t n = sendfile(to, from, &at, (size_t)(status.st_size - at));
-        if (n <= 0) {
-            return n < 0 ? -errno : -EIO;
-        }
-    }
-    return 0;
-}
-
 int staging_refuse_noexec(const struct target *target)
 {
     error_message("process %d cannot load the agent or map its dump from /tmp /var/tmp /dev/shm: "
@@ -228,7 +212,7 @@ int staging_add_agent(const struct staging *staging, const struct target *target
     int from = open(agent, O_RDONLY | O_CLOEXEC);
     int to = openat(staging->directory, "libjdagent.so",
                     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0500);
-    int err = from < 0 || to < 0 ? -errno : copy(from, to);
+    int err = from < 0 || to < 0 ? -errno : copy_file_data(from, to, UINT64_MAX);
     if (!err && target->uid != geteuid() && fchown(to, target->uid, target->gid) != 0) {
         err = -errno;
     }
@@ -259,21 +243,14 @@ static int remove_below(int parent, const char *name, int depth);
 
 static int empty(int directory, int depth)
 {
-    DIR *entries = fdopendir(directory);
-    struct dirent *entry;
-    int err = 0;
-    if (!entries) {
-        err = -errno;
-        close(directory);
-        return err;
+    DIR *entries = directory_open(directory, ".");
+    const struct dirent *entry;
+    int err = entries ? 0 : -errno;
+    while ((entry = directory_next(entries))) {
+        int failed = remove_below(dirfd(entries), entry->d_name, depth);
+        err = err ? err : failed;
     }
-    while ((entry = readdir(entries))) {
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
-            int failed = remove_below(dirfd(entries), entry->d_name, depth);
-            err = err ? err : failed;
-        }
-    }
-    closedir(entries);
+    directory_close(entries);
     return err;
 }
 
@@ -290,15 +267,18 @@ static int remove_below(int parent, const char *name, int depth)
         return directory;
     }
     int err = depth == 0 ? -ELOOP : empty(directory, depth - 1);
-    if (depth == 0) {
-        close(directory);
-    }
+    close(directory);
     return unlinkat(parent, name, AT_REMOVEDIR) == 0 ? 0 : (err ? err : -errno);
 }
 
 int remove_tree(int place, const char *name)
 {
     return remove_below(place, name, DEPTH_MAX);
+}
+
+void remove_contents(int directory)
+{
+    (void)empty(directory, DEPTH_MAX);
 }
 
 void staging_close(struct staging *staging)

@@ -87,4 +87,7 @@ bool staging_is_name(const char *name);
  * no link. 0 or a negative errno. */
 int remove_tree(int place, const char *name);
 
+/* The same of all that is in a directory. */
+void remove_contents(int directory);
+
 #endif

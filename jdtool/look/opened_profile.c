@@ -74,7 +74,7 @@ static int check_link(const struct walk *walk)
                                            : fd;
 }
 
-static int check_directory(struct walk *walk, int fd, int depth);
+static int check_directory(struct walk *walk, int parent, const char *name, int depth);
 
 static int check_entry(struct walk *walk, int directory, const struct dirent *entry, int depth)
 {
@@ -89,8 +89,7 @@ static int check_entry(struct walk *walk, int directory, const struct dirent *en
     if (!err && S_ISLNK(status.st_mode)) {
         err = check_link(walk);
     } else if (!err && S_ISDIR(status.st_mode)) {
-        int fd = openat(directory, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        err = fd < 0 ? -errno : check_directory(walk, fd, depth + 1);
+        err = check_directory(walk, directory, entry->d_name, depth + 1);
     }
     if (err == -ENOENT) {
         err = 0; /* it has gone meanwhile */
@@ -101,30 +100,22 @@ static int check_entry(struct walk *walk, int directory, const struct dirent *en
     return err;
 }
 
-/* Closes the descriptor. */
-static int check_directory(struct walk *walk, int fd, int depth)
+static int check_directory(struct walk *walk, int parent, const char *name, int depth)
 {
-    DIR *entries = depth > DEPTH_MAX ? NULL : fdopendir(fd);
-    struct dirent *entry;
+    DIR *entries = depth > DEPTH_MAX ? NULL : directory_open(parent, name);
+    const struct dirent *entry;
     int err = entries ? 0 : depth > DEPTH_MAX ? -ELOOP : -errno;
-    while (entries && !err && (entry = readdir(entries))) {
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
-            err = check_entry(walk, fd, entry, depth);
-        }
+    while (!err && (entry = directory_next(entries))) {
+        err = check_entry(walk, dirfd(entries), entry, depth);
     }
-    if (entries) {
-        closedir(entries);
-    } else {
-        close(fd);
-    }
+    directory_close(entries);
     return err;
 }
 
 static int check_links(const struct opened_profile *profile)
 {
     struct walk walk = {.profile = profile->directory};
-    int fd = openat(profile->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int err = fd < 0 ? -errno : check_directory(&walk, fd, 0);
+    int err = check_directory(&walk, profile->directory, ".", 0);
     if (err == -EXDEV || err == -ELOOP) {
         error_message("the link %s/%s in this profile leads out of it: remove the link",
                       profile->path, walk.path);
@@ -167,7 +158,6 @@ static int check_owner(const struct opened_profile *profile)
 static int open_directory(const char *given, struct opened_profile *profile)
 {
     struct stat status;
-    char link[32];
     profile->directory = open(given, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (profile->directory < 0 && (errno == ENOENT || errno == ENOTDIR)) {
         error_message(errno == ENOENT
@@ -177,14 +167,11 @@ static int open_directory(const char *given, struct opened_profile *profile)
                       given);
         return STATUS_USAGE;
     }
-    snprintf(link, sizeof link, "/proc/self/fd/%d", profile->directory);
-    ssize_t size =
-        profile->directory < 0 ? -1 : readlink(link, profile->path, sizeof profile->path - 1);
-    if (size < 0 || fstat(profile->directory, &status) != 0) {
+    if (profile->directory < 0 || !descriptor_path(profile->directory, profile->path) ||
+        fstat(profile->directory, &status) != 0) {
         failed_to(-errno, "open the profile %s", given);
         return STATUS_FAILED;
     }
-    profile->path[size] = '\0';
     profile->owner = status.st_uid;
     return STATUS_DONE;
 }

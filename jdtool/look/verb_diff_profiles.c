@@ -3,6 +3,7 @@
 #include "jdtool/base/message.h"
 #include "jdtool/look/look.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -184,7 +185,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 {
     struct diff *diff = calloc(1, sizeof *diff);
     if (!diff) {
-        error_message("failed to start: no memory");
+        failed_to(-ENOMEM, "start");
         return STATUS_FAILED;
     }
     int status = parse(diff, verb, argc, argv);

@@ -77,13 +77,39 @@ static void put_options(char *const *given, struct words *words)
     }
 }
 
-int report_by_perf(const struct verb *verb, char **argv)
+/* words: all behind the verb, NULL behind them. */
+static int show(const struct verb *verb, const char *name, char **words)
 {
     struct look look = {.verb = verb, .profile = NO_PROFILE};
     struct perf_view view;
-    struct words words = {0};
+    struct words arguments = {0};
+    bool is_report = verb != &live_script;
+    bool as_text = is_report && !isatty(STDOUT_FILENO);
     const char *given;
     char **options;
+    int status = split(verb, name, words, &given, &options);
+    if (status) {
+        return status < 0 ? finish_output() : status;
+    }
+    status = perf_view_open(&view, &look, given, options);
+    if (!status) {
+        if (is_report) {
+            put_options(options, &arguments);
+        } else {
+            words_add_list(&arguments, (const char *const *)options);
+        }
+        if (as_text) {
+            WORDS_ADD(&arguments, "--stdio");
+        }
+        status = perf_view_show(&view, verb->name, &arguments, as_text);
+    }
+    perf_view_close(&view);
+    look_free(&look);
+    return status;
+}
+
+int report_by_perf(const struct verb *verb, char **argv)
+{
     int count = 0;
     for (char **word = argv + 1; *word; word++) {
         if (strcmp(*word, "--perf") != 0) {
@@ -91,46 +117,13 @@ int report_by_perf(const struct verb *verb, char **argv)
         }
     }
     argv[count] = NULL;
-    int status = split(verb, "report --perf", argv, &given, &options);
-    if (status) {
-        return status < 0 ? finish_output() : status;
-    }
-    status = perf_view_open(&view, &look, given, options);
-    if (!status) {
-        bool as_text = !isatty(STDOUT_FILENO);
-        put_options(options, &words);
-        if (as_text) {
-            WORDS_ADD(&words, "--stdio");
-        }
-        status = perf_view_show(&view, "report", &words, as_text);
-    }
-    perf_view_close(&view);
-    look_free(&look);
-    return status;
+    return show(verb, "report --perf", argv);
 }
-
-/* ---- script ---- */
 
 static int script(const struct verb *verb, int argc, char **argv)
 {
-    struct look look = {.verb = verb, .profile = NO_PROFILE};
-    struct perf_view view;
-    struct words words = {0};
-    const char *given;
-    char **options;
     (void)argc;
-    int status = split(verb, "script", argv + 1, &given, &options);
-    if (status) {
-        return status < 0 ? finish_output() : status;
-    }
-    status = perf_view_open(&view, &look, given, options);
-    if (!status) {
-        words_add_list(&words, (const char *const *)options);
-        status = perf_view_show(&view, "script", &words, false);
-    }
-    perf_view_close(&view);
-    look_free(&look);
-    return status;
+    return show(verb, "script", argv + 1);
 }
 
 const struct verb live_script = {

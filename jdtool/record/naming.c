@@ -134,11 +134,7 @@ static int wait_for_end(struct naming *naming, struct waiting *waiting, struct c
 static bool is_bad(const struct naming *naming)
 {
     char text[1024];
-    int fd =
-        openat(naming->directory, "scorecard.json", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
-    descriptor_close(fd);
-    text[n > 0 ? n : 0] = '\0';
+    (void)descriptor_text(naming->directory, "scorecard.json", text, sizeof text);
     return strstr(text, "\"verdict\": \"bad\"") != NULL;
 }
 

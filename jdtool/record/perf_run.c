@@ -203,33 +203,26 @@ int perf_start(struct perf_run *run, int out)
     return failed_to(err, "start perf");
 }
 
-int perf_wait_until_it_samples(struct perf_run *run, struct waiting *waiting)
-{
-    char answer[64];
-    if (write(run->control, "ping\n", 5) != 5) {
-        return -ECHILD;
-    }
-    for (;;) {
-        struct pollfd both[] = {{.fd = run->ack, .events = POLLIN},
-                                {.fd = run->child.pidfd, .events = POLLIN}};
-        int err = wait_for(waiting, both, 2, NO_DEADLINE, true);
-        if (err) {
-            return err;
-        }
-        if (both[0].revents & POLLIN) {
-            return read(run->ack, answer, sizeof answer) > 0 ? 0 : -ECHILD;
-        }
-        if (both[1].revents || both[0].revents) {
-            return -ECHILD;
-        }
-    }
-}
-
-void perf_stop_sampling(struct perf_run *run, struct waiting *waiting)
+/* What perf answers, or a byte of our own work: 0; -ECHILD: it has ended, or as wait_for. */
+static int hear(const struct perf_run *run, struct waiting *waiting, int64_t deadline,
+                bool until_ended)
 {
     char answer[64];
     struct pollfd both[] = {{.fd = run->ack, .events = POLLIN},
                             {.fd = run->child.pidfd, .events = POLLIN}};
+    int err = wait_for(waiting, both, 2, deadline, until_ended);
+    bool heard = !err && (both[0].revents & POLLIN) &&
+                 read(run->ack, answer, run->work ? 1 : sizeof answer) > 0;
+    return err ? err : heard ? 0 : -ECHILD;
+}
+
+int perf_wait_until_it_samples(struct perf_run *run, struct waiting *waiting)
+{
+    return write(run->control, "ping\n", 5) == 5 ? hear(run, waiting, NO_DEADLINE, true) : -ECHILD;
+}
+
+void perf_stop_sampling(struct perf_run *run, struct waiting *waiting)
+{
     if (run->child.pidfd < 0) {
         return;
     }
@@ -238,20 +231,7 @@ void perf_stop_sampling(struct perf_run *run, struct waiting *waiting)
     } else if (write(run->control, "disable\n", 8) != 8) {
         return;
     }
-    /* It may wait for who reads its pipe. */
-    if (wait_for(waiting, both, 2, deadline_in(5000), false) == 0 && (both[0].revents & POLLIN)) {
-        (void)!read(run->ack, answer, run->work ? 1 : sizeof answer);
-    }
-}
-
-/* Whether our own work has written all that it has: closing what it has open takes it longer. */
-static bool has_written_all(struct perf_run *run, struct waiting *waiting)
-{
-    char answer;
-    struct pollfd both[] = {{.fd = run->ack, .events = POLLIN},
-                            {.fd = run->child.pidfd, .events = POLLIN}};
-    return wait_for(waiting, both, 2, deadline_in(30000), false) == 0 &&
-           (both[0].revents & POLLIN) && read(run->ack, &answer, 1) == 1;
+    (void)hear(run, waiting, deadline_in(5000), false); /* it may wait for who reads its pipe */
 }
 
 void perf_end(struct perf_run *run, struct waiting *waiting)
@@ -259,7 +239,8 @@ void perf_end(struct perf_run *run, struct waiting *waiting)
     static const int signals[] = {SIGINT, SIGTERM, SIGKILL};
     if (run->work && run->child.pidfd >= 0 && !child_ended(&run->child)) {
         child_signal(&run->child, SIGINT);
-        run->closes = has_written_all(run, waiting);
+        /* Whether it has written all that it has: closing what it has open takes it longer. */
+        run->closes = hear(run, waiting, deadline_in(30000), false) == 0;
     }
     if (run->closes) {
         return;

@@ -1,6 +1,7 @@
 #include "jdtool/base/array.h"
 #include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
+#include "jdtool/base/others_file.h"
 #include "jdtool/base/output_file.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/live/ask.h"
@@ -8,7 +9,6 @@
 #include "jdtool/live/verbs.h"
 #include "jdtool/record/recorder.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -69,8 +69,7 @@ static int give_one(int parent, const char *name, struct giving *giving, int dep
     int fd = openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     int err = fd < 0 || fstat(fd, &status) != 0 ? -errno : 0;
     if (!err && S_ISDIR(status.st_mode)) {
-        int inner = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        err = inner < 0 ? -errno : give_contents(inner, giving, depth - 1);
+        err = give_contents(fd, giving, depth - 1);
     }
     bool shared = !err && !S_ISDIR(status.st_mode) && status.st_nlink > 1 &&
                   has_further_names(giving, &status);
@@ -82,22 +81,15 @@ static int give_one(int parent, const char *name, struct giving *giving, int dep
     return err;
 }
 
-/* Closes the directory. */
 static int give_contents(int directory, struct giving *giving, int depth)
 {
-    DIR *entries = fdopendir(directory);
+    DIR *entries = directory_open(directory, ".");
     const struct dirent *entry;
     int err = !entries ? -errno : depth > 0 ? 0 : -ELOOP;
-    while (!err && entries && (entry = readdir(entries))) {
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
-            err = give_one(directory, entry->d_name, giving, depth);
-        }
+    while (!err && (entry = directory_next(entries))) {
+        err = give_one(dirfd(entries), entry->d_name, giving, depth);
     }
-    if (entries) {
-        closedir(entries);
-    } else {
-        close(directory);
-    }
+    directory_close(entries);
     return err;
 }
 
@@ -118,8 +110,7 @@ static int hand_over(int directory, const char *path)
     if (!err && (status.st_uid != 0 || (status.st_mode & 077))) {
         err = -EPERM;
     }
-    int inner = err ? -1 : openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    err = err ? err : inner < 0 ? -errno : give_contents(inner, &giving, DEPTH_MAX);
+    err = err ? err : give_contents(directory, &giving, DEPTH_MAX);
     err = err ? err : fchown(directory, giving.uid, giving.gid) != 0 ? -errno : 0;
     free(giving.list);
     return failed_to(err, "give %s to user %u, who called sudo", path, (unsigned)giving.uid);

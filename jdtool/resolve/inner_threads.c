@@ -34,15 +34,6 @@ void inner_threads_free(struct inner_threads *threads)
     numbered_free(&threads->list);
 }
 
-static bool read_text(int directory, const char *name, char *text, size_t size)
-{
-    int fd = openat(directory, name, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, size - 1) : -1;
-    descriptor_close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    return n > 0;
-}
-
 /* The first and the last of the numbers behind a key: from the outermost namespace that this /proc
  * shows to the innermost one. False: there are none. */
 static bool outer_and_inner(const char *status, const char *key, uint32_t *outer, uint32_t *inner)
@@ -68,7 +59,7 @@ static bool outer_and_inner(const char *status, const char *key, uint32_t *outer
 static uint64_t start_of(int directory)
 {
     char stat[1024];
-    const char *at = read_text(directory, "stat", stat, sizeof stat)
+    const char *at = descriptor_text(directory, "stat", stat, sizeof stat) > 0
                          ? process_stat_field(stat, PROCESS_STAT_START)
                          : NULL;
     if (!at) {
@@ -105,7 +96,7 @@ static uint32_t ask(const struct inner_threads *threads, uint32_t tid, uint64_t 
     if (directory < 0) {
         return 0;
     }
-    bool found = read_text(directory, "status", status, sizeof status) &&
+    bool found = descriptor_text(directory, "status", status, sizeof status) > 0 &&
                  outer_and_inner(status, "\nNStgid:", &pids[0], &pids[1]) &&
                  outer_and_inner(status, "\nNSpid:", &tids[0], &tids[1]) &&
                  pids[0] == threads->pid && pids[1] == threads->inner_pid && tids[0] == tid;

@@ -79,14 +79,12 @@ static bool put_threads(struct perf_pipe *pipe, pid_t process)
     snprintf(path, sizeof path, "/proc/%d/task", (int)process);
     DIR *threads = opendir(path);
     while (threads && (entry = readdir(threads)) != NULL) {
-        char name[64] = "";
+        char name[64];
         if (!isdigit((unsigned char)entry->d_name[0])) {
             continue;
         }
         snprintf(path, sizeof path, "/proc/%d/task/%.16s/comm", (int)process, entry->d_name);
-        int fd = open(path, O_RDONLY | O_CLOEXEC);
-        ssize_t n = fd >= 0 ? read(fd, name, sizeof name - 1) : -1;
-        descriptor_close(fd);
+        ssize_t n = descriptor_text(AT_FDCWD, path, name, sizeof name);
         if (n > 0) { /* else it has ended */
             name[n - (name[n - 1] == '\n')] = '\0';
             struct bytes body = {0};
