@@ -183,21 +183,26 @@ static void check_slice(void *context, uint64_t address, uint64_t size,
     slices->count++;
 }
 
+static struct dump_builder random_dump(uint64_t *seed, uint32_t loads, uint32_t least_size)
+{
+    struct dump_builder dump = dump_start();
+    for (uint32_t i = 0; i < loads; i++) {
+        dump_load(&dump, BUILDER_START + random_below(seed, 30), 0x1000 + random_below(seed, 60),
+                  least_size + random_below(seed, 20), i, "x");
+        if (random_below(seed, 4) == 0) {
+            dump_move(&dump, BUILDER_START + random_below(seed, 30), 0,
+                      0x1000 + random_below(seed, 60), 0, random_below(seed, i + 1));
+        }
+    }
+    return dump;
+}
+
 /* Against the definition, taken literally. */
 TEST(random_stays)
 {
     uint64_t seed = random_seed();
     for (int round = 0; round < 60; round++) {
-        struct dump_builder dump = dump_start();
-        uint32_t loads = 1 + random_below(&seed, 40);
-        for (uint32_t i = 0; i < loads; i++) {
-            dump_load(&dump, BUILDER_START + random_below(&seed, 30),
-                      0x1000 + random_below(&seed, 60), random_below(&seed, 20), i, "x");
-            if (random_below(&seed, 4) == 0) {
-                dump_move(&dump, BUILDER_START + random_below(&seed, 30), 0,
-                          0x1000 + random_below(&seed, 60), 0, random_below(&seed, i + 1));
-            }
-        }
+        struct dump_builder dump = random_dump(&seed, 1 + random_below(&seed, 40), 0);
         struct code_index *index = open_index(&dump);
         for (uint64_t time = BUILDER_START; time < BUILDER_START + 31; time++) {
             for (uint64_t address = 0xfff; address < 0x1060; address++) {
@@ -237,16 +242,7 @@ TEST(grows_with_its_file)
 {
     uint64_t seed = random_seed();
     for (int round = 0; round < 40; round++) {
-        struct dump_builder dump = dump_start();
-        uint32_t loads = 1 + random_below(&seed, 60);
-        for (uint32_t i = 0; i < loads; i++) {
-            dump_load(&dump, BUILDER_START + random_below(&seed, 30),
-                      0x1000 + random_below(&seed, 60), 1 + random_below(&seed, 20), i, "x");
-            if (random_below(&seed, 4) == 0) {
-                dump_move(&dump, BUILDER_START + random_below(&seed, 30), 0,
-                          0x1000 + random_below(&seed, 60), 0, random_below(&seed, i + 1));
-            }
-        }
+        struct dump_builder dump = random_dump(&seed, 1 + random_below(&seed, 60), 1);
         int fd = memfd_create("growing", MFD_CLOEXEC);
         assert_true(fd >= 0);
         size_t written = sizeof(struct jitdump_header);

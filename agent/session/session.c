@@ -113,8 +113,7 @@ static void read_program(jvmtiEnv *jvmti, char program[METHODS_PROGRAM_MAX])
     program[0] = '\0';
     if ((*jvmti)->GetSystemProperty(jvmti, "sun.java.command", &command) == JVMTI_ERROR_NONE) {
         command[strcspn(command, " ")] = '\0';
-        const char *slash = strrchr(command, '/');
-        snprintf(program, METHODS_PROGRAM_MAX, "%s", slash ? slash + 1 : command);
+        snprintf(program, METHODS_PROGRAM_MAX, "%s", basename(command));
         (*jvmti)->Deallocate(jvmti, (unsigned char *)command);
     }
 }

@@ -10,19 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 int command_check(char *const *arguments)
 {
     const char *name = arguments[0];
     if (program_exists(name)) {
         return 0;
     }
-    bool is_java = strcmp(last_part(name), "java") == 0 || strcmp(last_part(name), "javac") == 0;
+    bool is_java = strcmp(basename(name), "java") == 0 || strcmp(basename(name), "javac") == 0;
     error_message("failed to run %s: no such command%s", name,
                   is_java ? ": apt-get install openjdk-17-jdk-headless, or give the path of a java"
                           : " (to name a JVM that runs: -p NAME)");
@@ -35,11 +29,11 @@ int command_check(char *const *arguments)
 static unsigned java_at(char *const *arguments, unsigned count)
 {
     unsigned i = 0;
-    if (strcmp(last_part(arguments[0]), "env") == 0) {
+    if (strcmp(basename(arguments[0]), "env") == 0) {
         for (i = 1; i < count && strchr(arguments[i], '='); i++) {
         }
     }
-    return i < count && strcmp(last_part(arguments[i]), "java") == 0 ? i : count;
+    return i < count && strcmp(basename(arguments[i]), "java") == 0 ? i : count;
 }
 
 /*
@@ -94,7 +88,7 @@ static int add_to_arguments(struct command *command, char *const *arguments, uns
 /* Where the agent's file is elsewhere or not at all: a JVM that is to load it ends. */
 static bool changes_root(char *const *arguments)
 {
-    while (*arguments && strcmp(last_part(*arguments), "chroot") != 0) {
+    while (*arguments && strcmp(basename(*arguments), "chroot") != 0) {
         arguments++;
     }
     return *arguments;
@@ -118,7 +112,7 @@ static int add_to_environment(struct command *command, char *const *arguments, u
     }
     command->tool_options = text;
     info_message("passing the agent to every JVM that %s starts, through JAVA_TOOL_OPTIONS",
-                 last_part(arguments[0]));
+                 basename(arguments[0]));
     return add_to_arguments(command, arguments, count, count);
 }
 

@@ -124,8 +124,7 @@ int profile_choose(struct profile_dir *profile, const char *given)
     }
     memcpy(path, given, length);
     path[length] = '\0';
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
+    const char *name = basename(path);
     bool has_no_name = strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
     if (has_no_name && (!realpath(path, resolved) || !resolved[1])) {
         error_message("failed to find %s: %s", path, strerror(resolved[1] ? errno : EISDIR));

@@ -241,8 +241,7 @@ bool target_listens(const struct target *target)
 /* "/usr/bin/java", "java-21"; not "javac". */
 static const char *program_of(const char *path, bool *is_java)
 {
-    const char *slash = strrchr(path, '/');
-    const char *program = slash ? slash + 1 : path;
+    const char *program = basename(path);
     *is_java |= strncmp(program, "java", 4) == 0 && !isalpha((unsigned char)program[4]);
     return program;
 }

@@ -497,8 +497,7 @@ static int make(struct look *look, const struct kind *kind, const char *out)
     }
     describe_size(stat(out, &status) == 0 ? (uint64_t)status.st_size : 0, size);
     const char *name = name_of(look);
-    const char *slash = strrchr(out, '/');
-    const char *file = slash ? slash + 1 : out;
+    const char *file = basename(out);
     info_message("%s: %s; another machine opens it with: tar xf %s%s && jdperf report %s, or "
                  "without jdperf: perf --buildid-dir %s/buildid report -i %s/perf.jit.data",
                  out, size, strchr(file, ':') ? "./" : "" /* else tar asks another host */, file,

@@ -6,6 +6,7 @@
 #include "jdtool/base/verb.h"
 #include "jdtool/live/verbs.h"
 #include "jdtool/record/image_cache.h"
+#include "jdtool/record/machine.h"
 #include "jdtool/record/perf_run.h"
 #include "jdtool/score/processor_time.h"
 
@@ -191,6 +192,25 @@ int naming_finish(struct naming *naming, struct waiting *waiting, struct child *
         }
     }
     naming_abort(naming);
+    return status;
+}
+
+int naming_of_file(struct naming *naming, struct naming_options options, struct waiting *waiting,
+                   struct child *others, size_t *dump_count)
+{
+    char at[32];
+    struct dump_list dumps;
+    int status = STATUS_FAILED;
+    snprintf(at, sizeof at, "/proc/self/fd/%d", options.directory);
+    if (dump_list_read(&dumps, at, options.profile) == 0) {
+        options.in = -1;
+        options.dumps = (const char *const *)dumps.paths;
+        options.dump_count = dumps.count;
+        status =
+            naming_start(naming, &options) ? STATUS_FAILED : naming_finish(naming, waiting, others);
+    }
+    *dump_count = dumps.count;
+    dump_list_free(&dumps);
     return status;
 }
 

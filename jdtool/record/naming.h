@@ -44,6 +44,10 @@ int naming_start(struct naming *naming, const struct naming_options *options);
  */
 int naming_finish(struct naming *naming, struct waiting *waiting, struct child *others);
 
+/* Both, of the profile's perf.data, with all dumps that are in the profile: so many. */
+int naming_of_file(struct naming *naming, struct naming_options options, struct waiting *waiting,
+                   struct child *others, size_t *dump_count);
+
 /* Ends it, and there is no result. */
 void naming_abort(struct naming *naming);
 

@@ -115,22 +115,12 @@ int recorder_start_naming(struct recorder *recorder)
 
 static int name_from_file(struct recorder *recorder)
 {
-    struct dump_list dumps;
-    int status = STATUS_FAILED;
-    if (dump_list_read(&dumps, recorder->profile.at, recorder->profile.path) == 0) {
-        struct naming_options options = {
-            .profile = recorder->profile.path,
-            .directory = recorder->profile.directory,
-            .in = -1,
-            .dumps = (const char *const *)dumps.paths,
-            .dump_count = dumps.count,
-            .more = recorder->options->inject_options,
-        };
-        status = naming_start(&recorder->naming, &options) ? STATUS_FAILED : STATUS_DONE;
-    }
-    dump_list_free(&dumps);
-    return status ? status
-                  : naming_finish(&recorder->naming, &recorder->waiting, &recorder->command.child);
+    size_t dump_count;
+    return naming_of_file(&recorder->naming,
+                          (struct naming_options){.profile = recorder->profile.path,
+                                                  .directory = recorder->profile.directory,
+                                                  .more = recorder->options->inject_options},
+                          &recorder->waiting, &recorder->command.child, &dump_count);
 }
 
 static void tell_missing_dumps(const struct recorder *recorder)

@@ -198,8 +198,7 @@ static void describe(const struct recorder *recorder, struct words *words)
         name[strcspn(name, " ")] = '\0';
     }
     if (*name) {
-        const char *slash = strrchr(name, '/');
-        words_add(words, "%s", slash ? slash + 1 : name);
+        words_add(words, "%s", basename(name));
     }
 }
 

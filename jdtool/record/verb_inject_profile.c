@@ -8,7 +8,6 @@
 #include "jdtool/live/verbs.h"
 #include "jdtool/look/opened_profile.h"
 #include "jdtool/look/perf_files.h"
-#include "jdtool/record/machine.h"
 #include "jdtool/record/naming.h"
 #include "jdtool/record/perf_run.h"
 
@@ -32,7 +31,6 @@ struct work {
     char **more; /* options of jdtool inject */
     bool by_perf;
     bool has_earlier; /* results, which are put aside */
-    bool has_dumps;
 };
 
 /* ---- What an earlier naming has made ---- */
@@ -121,26 +119,14 @@ static int put_aside(struct work *work)
 
 static int by_jdtool(struct work *work)
 {
-    char at[32];
     struct naming naming;
-    struct dump_list dumps;
-    int status = STATUS_FAILED;
-    snprintf(at, sizeof at, "/proc/self/fd/%d", work->profile.directory);
-    if (dump_list_read(&dumps, at, work->profile.path) == 0) {
-        struct naming_options options = {
-            .profile = work->profile.path,
-            .directory = work->profile.directory,
-            .in = -1,
-            .dumps = (const char *const *)dumps.paths,
-            .dump_count = dumps.count,
-            .more = work->more,
-        };
-        work->has_dumps = dumps.count > 0;
-        status = naming_start(&naming, &options) ? STATUS_FAILED
-                                                 : naming_finish(&naming, &work->waiting, NULL);
-    }
-    dump_list_free(&dumps);
-    if (status == STATUS_BAD_PROFILE && !work->has_dumps && work->has_earlier) {
+    size_t dump_count;
+    int status = naming_of_file(&naming,
+                                (struct naming_options){.profile = work->profile.path,
+                                                        .directory = work->profile.directory,
+                                                        .more = work->more},
+                                &work->waiting, NULL, &dump_count);
+    if (status == STATUS_BAD_PROFILE && dump_count == 0 && work->has_earlier) {
         error_message("the dumps of this profile are missing: its names are unchanged");
         status = STATUS_FAILED;
     }

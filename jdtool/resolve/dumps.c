@@ -23,7 +23,7 @@
 /* Whether it is named as one, jit-<digits>.dump. */
 static bool has_dump_name(const char *path)
 {
-    const char *name = base_name(path);
+    const char *name = basename(path);
     if (strncmp(name, "jit-", 4) != 0 || !isdigit((unsigned char)name[4])) {
         return false;
     }
@@ -86,11 +86,11 @@ static bool find_dump_file(const struct dumps *dumps, const struct marker *marke
 {
     char candidates[3][PATH_MAX];
     const char *recording = perf_data_path(dumps->data);
-    int directory = (int)(base_name(recording) - recording);
+    int directory = (int)(basename(recording) - recording);
     int sizes[3] = {
         snprintf(candidates[0], PATH_MAX, "%s", marker->path),
         snprintf(candidates[1], PATH_MAX, "/proc/%u/root%s", marker->pid, marker->path),
-        snprintf(candidates[2], PATH_MAX, "%.*s%s", directory, recording, base_name(marker->path)),
+        snprintf(candidates[2], PATH_MAX, "%.*s%s", directory, recording, basename(marker->path)),
     };
     bool found = false;
     for (int i = 0; i < 3; i++) {
@@ -220,7 +220,7 @@ static struct named_dump *named_for(const struct dumps *dumps, const struct mark
         if (named->used) {
             continue;
         }
-        if (strcmp(base_name(named->path), base_name(marker->path)) == 0) {
+        if (strcmp(basename(named->path), basename(marker->path)) == 0) {
             if (marker->inode && marker->inode == named->inode) {
                 return named;
             }
@@ -418,7 +418,7 @@ int dumps_map(struct dumps *dumps, const struct process *process, const struct m
         }
         if (known &&
             (strcmp(known, file->path) == 0 ||
-             (!dump->about.recorded && strcmp(base_name(known), base_name(file->path)) == 0))) {
+             (!dump->about.recorded && strcmp(basename(known), basename(file->path)) == 0))) {
             return 0; /* mapped twice, or listed and then mapped */
         }
     }

@@ -54,12 +54,6 @@ struct dumps {
     uint32_t dead; /* of these, nobody holds */
 };
 
-static inline const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* Tells that there is no memory: -ENOMEM. */
 int dumps_no_memory(void);
 

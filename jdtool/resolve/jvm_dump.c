@@ -96,7 +96,7 @@ static const char segment_word[] = "/segment-";
 /* The number of the segment that a path leads to, 0: none. *parent: bytes before its directory. */
 static uint64_t segment_of(const char *path, size_t *parent)
 {
-    size_t end = (size_t)(base_name(path) - path);
+    size_t end = (size_t)(basename(path) - path);
     if (end < 1) {
         return 0;
     }
@@ -153,7 +153,7 @@ static char *journal_path(const struct jvm_dump *dump)
     if (!segment_of(dump->path, &parent)) {
         return beside_dump(dump, "threads");
     }
-    const char *name = base_name(dump->path);
+    const char *name = basename(dump->path);
     const char *dot = strrchr(name, '.');
     char *path;
     int stem = dot ? (int)(dot - name) : (int)strlen(name);
@@ -267,7 +267,7 @@ bool jvm_dump_is_segment_of(const char *path, const char *other)
     size_t parent = 0;
     size_t others = 0;
     return segment_of(path, &parent) && segment_of(other, &others) && parent == others &&
-           strncmp(path, other, parent) == 0 && strcmp(base_name(path), base_name(other)) == 0;
+           strncmp(path, other, parent) == 0 && strcmp(basename(path), basename(other)) == 0;
 }
 
 /* The path of a segment of this dump's, of its table of methods, where `table`. */
@@ -275,7 +275,7 @@ static bool segment_path(const struct jvm_dump *dump, uint64_t number, bool tabl
                          char out[PATH_MAX])
 {
     size_t parent = 0;
-    const char *name = base_name(dump->path);
+    const char *name = basename(dump->path);
     int stem = (int)(strrchr(name, '.') - name);
     (void)segment_of(dump->path, &parent);
     int n = snprintf(out, PATH_MAX, "%.*s%s%06llu/%.*s.%s", (int)parent, dump->path, segment_word,

@@ -76,8 +76,7 @@ void report_row_place(const struct report_table *rows, const struct report_row *
                       char text[CELL_MAX])
 {
     const struct profile_function *function = &rows->tallies->profile->functions[row->function];
-    const char *slash = function->file ? strrchr(function->file, '/') : NULL;
-    const char *file = slash ? slash + 1 : function->file;
+    const char *file = function->file ? basename(function->file) : NULL;
     if (file && row->line) {
         snprintf(text, CELL_MAX, "%s:%" PRIu32, file, row->line);
     } else {

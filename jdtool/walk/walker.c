@@ -271,21 +271,15 @@ static char *parse_mapping(char *line, const struct process_root *root,
     return end + 1;
 }
 
-static const char *name_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static bool is_libjvm(const char *path)
 {
-    return strcmp(name_of(path), "libjvm.so") == 0;
+    return strcmp(basename(path), "libjvm.so") == 0;
 }
 
 /* jit-4711.dump */
 static bool is_dump(const char *path)
 {
-    const char *name = name_of(path);
+    const char *name = basename(path);
     size_t digits = strncmp(name, "jit-", 4) == 0 ? strspn(name + 4, "0123456789") : 0;
     return digits > 0 && strcmp(name + 4 + digits, ".dump") == 0;
 }

@@ -130,8 +130,7 @@ static void set_main_class(struct labels *labels, const struct live_process *pro
     char name[2048];
     process_java_name(process, name, sizeof name);
     name[strcspn(name, " ")] = '\0';
-    const char *slash = strrchr(name, '/');
-    labels_set(labels, "main_class", slash ? slash + 1 : name);
+    labels_set(labels, "main_class", basename(name));
 }
 
 /* "env,unit": the next word, at *at, which is moved behind it; false: there is none. */

@@ -15,6 +15,12 @@ void error_message(const char *format, ...)
     (void)format;
 }
 
+int failed_to(int err, const char *format, ...)
+{
+    (void)format;
+    return err;
+}
+
 void warning_message(const char *format, ...)
 {
     (void)format;
