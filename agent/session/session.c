@@ -113,7 +113,8 @@ static void read_program(jvmtiEnv *jvmti, char program[METHODS_PROGRAM_MAX])
     program[0] = '\0';
     if ((*jvmti)->GetSystemProperty(jvmti, "sun.java.command", &command) == JVMTI_ERROR_NONE) {
         command[strcspn(command, " ")] = '\0';
-        snprintf(program, METHODS_PROGRAM_MAX, "%s", basename(command));
+        const char *slash = strrchr(command, '/');
+        snprintf(program, METHODS_PROGRAM_MAX, "%s", slash ? slash + 1 : command);
         (*jvmti)->Deallocate(jvmti, (unsigned char *)command);
     }
 }

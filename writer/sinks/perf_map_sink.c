@@ -37,8 +37,9 @@ static void put_position(struct buffer *names, const struct method *method)
     if (!method || !method->file || method->first_line == 0) {
         return;
     }
+    const char *slash = strrchr(method->file->path, '/');
     put_text(names, "(");
-    put_text(names, basename(method->file->path));
+    put_text(names, slash ? slash + 1 : method->file->path);
     put_text(names, ":");
     put_number(names, method->first_line);
     put_text(names, ")");
