@@ -687,7 +687,7 @@ TEST_WITH(a_jvm_that_hides_its_methods_makes_no_table, scratch_create, scratch_r
     const struct record_log_options log_options = {
         .directory = *state, .directory_fd = AT_FDCWD, .pid = 1};
     const struct record_log_header header = {.size = 40};
-    struct methods_file_options options = {.hotspot = &hotspot};
+    struct methods_file_options options = {.hotspot = &hotspot, .program = ""};
     assert_int_equal(record_log_open(&log_options, &header, &options.log), 0);
     struct methods_file *table = NULL;
     assert_true(methods_file_open(&options, &table) < 0);
