@@ -36,8 +36,28 @@ static int begin(struct work *work, const char *word)
     return ask_whether_it_answers(&work->target, &work->waiting) ? STATUS_FAILED : STATUS_DONE;
 }
 
-static int end(struct work *work, int status)
+/* Has the JVM that the one word names dealt with. An exit status. */
+static int run_with(const struct verb *verb, int argc, char **argv,
+                    const struct verb_option *options, void *context, const char *question,
+                    int (*deal)(const struct verb *verb, struct work *work, const void *context))
 {
+    int status = verb_options(verb, argc, argv, options, context);
+    const char *word = status ? NULL : live_one_jvm(verb, argc, argv, question);
+    struct work *work = word ? calloc(1, sizeof *work) : NULL;
+    if (!word) {
+        return STATUS_USAGE;
+    }
+    if (!work) {
+        failed_to(-ENOMEM, "start");
+        return STATUS_FAILED;
+    }
+    work->target = NO_TARGET;
+    status = begin(work, word);
+    if (!status) {
+        status = deal(verb, work, context);
+        int written = finish_output();
+        status = status ? status : written;
+    }
     guard_end(&work->guardian);
     target_close(&work->target);
     if (work->waiting.ended_by && status) {
@@ -45,17 +65,6 @@ static int end(struct work *work, int status)
     }
     free(work);
     return status;
-}
-
-static struct work *new_work(void)
-{
-    struct work *work = calloc(1, sizeof *work);
-    if (!work) {
-        failed_to(-ENOMEM, "start");
-        return NULL;
-    }
-    work->target = NO_TARGET;
-    return work;
 }
 
 /* What the agent says, a line each; names in it may be anything. */
@@ -121,8 +130,9 @@ struct attach {
     const char *directory, *options;
 };
 
-static int attach(const struct verb *verb, struct work *work, const struct attach *given)
+static int attach(const struct verb *verb, struct work *work, const void *context)
 {
+    const struct attach *given = context;
     char directory[PATH_MAX];
     if (session_status(&work->session, &work->status)) {
         return STATUS_FAILED;
@@ -162,20 +172,7 @@ static int run_attach(const struct verb *verb, int argc, char **argv)
         OPTION_END,
     };
     struct attach given = {.options = ""};
-    int status = verb_options(verb, argc, argv, options, &given);
-    const char *word = status ? NULL : live_one_jvm(verb, argc, argv, "to which JVM");
-    if (!word) {
-        return STATUS_USAGE;
-    }
-    struct work *work = new_work();
-    if (!work) {
-        return STATUS_FAILED;
-    }
-    status = begin(work, word);
-    if (!status) {
-        status = attach(verb, work, &given);
-    }
-    return end(work, status ? status : finish_output());
+    return run_with(verb, argc, argv, options, &given, "to which JVM", attach);
 }
 
 const struct verb live_attach = {
@@ -199,23 +196,20 @@ const struct verb live_attach = {
 
 /* ---- status, stop ---- */
 
+static int status_of(const struct verb *verb, struct work *work, const void *context)
+{
+    (void)verb;
+    (void)context;
+    if (session_status(&work->session, &work->status)) {
+        return STATUS_FAILED;
+    }
+    print_status(&work->status);
+    return work->status.running ? STATUS_DONE : STATUS_FAILED;
+}
+
 static int run_status(const struct verb *verb, int argc, char **argv)
 {
-    int status = verb_options(verb, argc, argv, NULL, NULL);
-    const char *word = status ? NULL : live_one_jvm(verb, argc, argv, "of which JVM");
-    struct work *work = word ? new_work() : NULL;
-    if (!work) {
-        return word ? STATUS_FAILED : STATUS_USAGE;
-    }
-    status = begin(work, word);
-    if (!status && session_status(&work->session, &work->status)) {
-        status = STATUS_FAILED;
-    } else if (!status) {
-        print_status(&work->status);
-        status = finish_output();
-        status = !status && !work->status.running ? STATUS_FAILED : status;
-    }
-    return end(work, status);
+    return run_with(verb, argc, argv, NULL, NULL, "of which JVM", status_of);
 }
 
 const struct verb live_status = {
@@ -229,16 +223,17 @@ const struct verb live_status = {
             "Exit status: 0 if a session runs, else 1.\n",
 };
 
-static int stop(struct work *work)
+static int stop(const struct verb *verb, struct work *work, const void *context)
 {
     char path[PATH_MAX];
-    bool has_dump;
     int pid = (int)work->target.process.pid;
+    (void)verb;
+    (void)context;
     if (!target_agent(&work->target, path)) {
         error_message("there is no agent in process %d", pid);
         return STATUS_FAILED;
     }
-    has_dump = target_dump(&work->target, path);
+    bool has_dump = target_dump(&work->target, path);
     if (session_stop(&work->session)) {
         return STATUS_FAILED;
     }
@@ -251,19 +246,12 @@ static int stop(struct work *work)
         text_print(stdout, path);
     }
     putchar('\n');
-    return finish_output();
+    return STATUS_DONE;
 }
 
 static int run_stop(const struct verb *verb, int argc, char **argv)
 {
-    int status = verb_options(verb, argc, argv, NULL, NULL);
-    const char *word = status ? NULL : live_one_jvm(verb, argc, argv, "in which JVM");
-    struct work *work = word ? new_work() : NULL;
-    if (!work) {
-        return word ? STATUS_FAILED : STATUS_USAGE;
-    }
-    status = begin(work, word);
-    return end(work, status ? status : stop(work));
+    return run_with(verb, argc, argv, NULL, NULL, "in which JVM", stop);
 }
 
 const struct verb live_stop = {

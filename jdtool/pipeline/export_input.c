@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fnmatch.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,42 +40,6 @@ TAKE_WORD(comms, comm)
 TAKE_WORD(pids, pid)
 TAKE_WORD(includes, include)
 TAKE_WORD(excludes, exclude)
-
-static int add_dump(struct export_input *input, const char *path)
-{
-    char **grown = realloc(input->dumps, (input->dump_count + (size_t)1) * sizeof(char *));
-    char *copy = strdup(path);
-    if (grown) {
-        input->dumps = grown;
-    }
-    if (!grown || !copy) {
-        free(copy);
-        return failed_to(-ENOMEM, "use %s", path);
-    }
-    input->dumps[input->dump_count++] = copy;
-    return 0;
-}
-
-static int take_dump(const struct verb *verb, void *context, const char *value)
-{
-    (void)verb;
-    return add_dump(context, value) ? STATUS_FAILED : STATUS_DONE;
-}
-
-static int take_held(const struct verb *verb, void *context, const char *value)
-{
-    struct export_input *input = context;
-    const char **grown =
-        realloc((void *)input->helds, (input->held_count + (size_t)1) * sizeof(char *));
-    (void)verb;
-    if (!grown) {
-        failed_to(-ENOMEM, "use %s", value);
-        return STATUS_FAILED;
-    }
-    input->helds = grown;
-    input->helds[input->held_count++] = value;
-    return STATUS_DONE;
-}
 
 static int take_grouping(const struct verb *verb, void *context, const char *value)
 {
@@ -115,7 +80,7 @@ static int take_to(const struct verb *verb, void *context, const char *value)
 
 const struct verb_option export_input_options[] = {
     OPTION_TEXT("input", 'i', struct export_input, input),
-    OPTION_TAKE("dump", 0, take_dump),
+    OPTION_TEXTS("dump", 0, struct export_input, dumps),
     OPTION_TEXT("buildid-dir", 0, struct export_input, build_id_dir),
     OPTION_TEXT("source-path", 0, struct export_input, source_path),
     OPTION_TAKE("from", 0, take_from),
@@ -129,7 +94,7 @@ const struct verb_option export_input_options[] = {
     OPTION_TAKE("exclude", 0, take_exclude),
     OPTION_TEXT("event", 0, struct export_input, filter.event),
     OPTION_TABLE(jfr_files_options, struct export_input, jfr),
-    OPTION_TAKE("held", 0, take_held),
+    OPTION_TEXTS("held", 0, struct export_input, helds),
     OPTION_END,
 };
 
@@ -161,21 +126,17 @@ static int add_dumps_of(struct export_input *input)
 {
     struct dirent **found;
     int count = scandir(input->input, &found, is_dump, alphasort);
-    int err = count < 0 && errno == ENOMEM ? -ENOMEM : 0;
+    if (count < 0) {
+        return errno == ENOMEM ? -ENOMEM : 0;
+    }
     for (int i = 0; i < count; i++) {
-        char *path = NULL;
-        if (!err && asprintf(&path, "%s/%s", input->input, found[i]->d_name) < 0) {
-            path = NULL;
-            err = -ENOMEM;
-        }
-        err = err ? err : add_dump(input, path);
-        free(path);
+        char path[PATH_MAX + NAME_MAX + 2];
+        snprintf(path, sizeof path, "%s/%s", input->input, found[i]->d_name);
+        words_add(&input->dumps, "%s", path);
         free(found[i]);
     }
-    if (count >= 0) {
-        free(found);
-    }
-    return err;
+    free(found);
+    return input->dumps.failed ? -ENOMEM : 0;
 }
 
 /* A directory's samples: saved ones, or else the recording. */
@@ -211,8 +172,8 @@ static int run_recording(const struct export_input *input, const char *file,
     struct stream_options options = {
         .input = file,
         .build_id_dir = input->build_id_dir,
-        .dumps = input->dumps,
-        .dump_count = input->dump_count,
+        .dumps = input->dumps.list,
+        .dump_count = input->dumps.count,
         .symbolize = true,
         .verdict = verdict,
     };
@@ -283,9 +244,9 @@ int export_input_write_other(const struct export_input *input, const char *path,
 
 int export_input_hold(const struct export_input *input, struct rights *rights)
 {
-    for (uint32_t i = 0; i < input->held_count; i++) {
-        if (!rights_hold_word(rights, input->helds[i])) {
-            error_message("--held takes FD:PATH, not %s", input->helds[i]);
+    for (uint32_t i = 0; i < input->helds.count; i++) {
+        if (!rights_hold_word(rights, input->helds.list[i])) {
+            error_message("--held takes FD:PATH, not %s", input->helds.list[i]);
             return STATUS_USAGE;
         }
     }
@@ -297,7 +258,8 @@ int export_input_confined(const struct export_input *input, const char *out, con
 {
     struct rights *rights = rights_new();
     bool piped = strcmp(input->input, "-") == 0;
-    if (!rights) {
+    if (!rights || input->dumps.failed || input->helds.failed) {
+        rights_free(rights);
         failed_to(-ENOMEM, "read %s", input->input);
         return STATUS_FAILED;
     }
@@ -310,8 +272,8 @@ int export_input_confined(const struct export_input *input, const char *out, con
     rights_read(rights, before);
     rights_read_list(rights, input->source_path);
     rights_read_objects(rights, input->build_id_dir);
-    for (uint32_t i = 0; i < input->dump_count; i++) {
-        rights_read(rights, input->dumps[i]);
+    for (uint32_t i = 0; i < input->dumps.count; i++) {
+        rights_read(rights, input->dumps.list[i]);
     }
     for (uint32_t i = 0; i < input->jfr.count; i++) {
         rights_read(rights, input->jfr.list[i]);
@@ -330,11 +292,8 @@ int export_input_confined(const struct export_input *input, const char *out, con
 
 void export_input_free(struct export_input *input)
 {
-    for (uint32_t i = 0; i < input->dump_count; i++) {
-        free(input->dumps[i]);
-    }
-    free(input->dumps);
-    free((void *)input->helds);
+    words_free(&input->dumps);
+    words_free(&input->helds);
     free(input->file);
     free(input->times);
 }

@@ -5,6 +5,7 @@
 #ifndef JD_TOOL_EXPORT_INPUT_H
 #define JD_TOOL_EXPORT_INPUT_H
 
+#include "jdtool/base/text.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/confined/confined.h"
 #include "jdtool/exports/export.h"
@@ -19,11 +20,10 @@ struct export_input {
     bool wants_code; /* bytes of the code: set by the verb */
     struct sample_filter_options filter;
     struct jfr_files jfr; /* the JVMs' own recordings */
-    char **dumps;         /* named or found in the directory */
-    const char **helds;   /* "FD:PATH": directories of profiles that are open already */
-    uint32_t dump_count, held_count;
-    char *file;  /* in the directory */
-    char *times; /* in the directory: what JVMs had of the processors (processor_time.h) */
+    struct words dumps;   /* named or found in the directory */
+    struct words helds;   /* "FD:PATH": directories of profiles that are open already */
+    char *file;           /* in the directory */
+    char *times;          /* in the directory: what JVMs had of the processors (processor_time.h) */
 };
 
 /* The options of it: for OPTION_TABLE. */

@@ -4,6 +4,7 @@
  */
 #include "jdtool/base/message.h"
 #include "jdtool/base/output_file.h"
+#include "jdtool/base/text.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/confined/confined.h"
 #include "jdtool/confined/rights.h"
@@ -31,10 +32,8 @@ struct inject_options {
     const char *build_id_dir;   /* NULL: perf's default */
     const char *held;           /* "FD:PATH": that directory is open already; NULL: none */
     const char *save;           /* the samples with their names (saved.h); NULL: no */
-    char **dumps;
-    uint32_t dump_count;
-    const char **exports; /* "FORMAT[=FILE]", as of export_choose; without FILE: beside output */
-    uint32_t export_count;
+    struct words dumps;
+    struct words exports; /* "FORMAT[=FILE]", as of export_choose; without FILE: beside output */
     struct jfr_files jfr; /* the JVMs' own recordings, for what is saved and exported */
     enum inline_mode inline_mode;
     const char *inlined_suffix;
@@ -52,7 +51,7 @@ struct inject_options {
  */
 static int check_dumps(const struct inject_options *options, const struct stream_result *result)
 {
-    if (result->usable || (result->jvms == 0 && options->dump_count == 0)) {
+    if (result->usable || (result->jvms == 0 && options->dumps.count == 0)) {
         return 0;
     }
     error_message("failed to name the generated code of %s: none of its dumps can be used; %s has "
@@ -103,7 +102,7 @@ static int place_beside(const struct inject_options *options, struct export_orde
 static int open_exports(const struct inject_options *options, struct inject_exports *exports,
                         struct sample_sink **sink)
 {
-    uint32_t most = options->export_count + 1;
+    uint32_t most = options->exports.count + 1;
     *sink = NULL;
     exports->orders = calloc(most, sizeof *exports->orders);
     exports->paths = calloc(most, sizeof *exports->paths);
@@ -114,10 +113,10 @@ static int open_exports(const struct inject_options *options, struct inject_expo
         exports->orders[exports->count++].settings.path = options->save;
     }
     int err =
-        options->export_count ? source_texts_open(options->source_path, &exports->sources) : 0;
-    for (uint32_t i = 0; i < options->export_count && !err; i++) {
+        options->exports.count ? source_texts_open(options->source_path, &exports->sources) : 0;
+    for (uint32_t i = 0; i < options->exports.count && !err; i++) {
         struct export_order *order = &exports->orders[exports->count];
-        order->format = export_choose(options->exports[i], &order->settings.path);
+        order->format = export_choose(options->exports.list[i], &order->settings.path);
         order->settings.sources = exports->sources;
         err = order->settings.path ? 0
                                    : place_beside(options, order, &exports->paths[exports->count]);
@@ -164,9 +163,9 @@ static int run_options(const struct inject_options *options, struct source_path 
     const struct stream_options stream = {.input = options->input,
                                           .verdict = verdict,
                                           .build_id_dir = options->build_id_dir,
-                                          .dumps = options->dumps,
-                                          .dump_count = options->dump_count,
-                                          .symbolize = options->save || options->export_count,
+                                          .dumps = options->dumps.list,
+                                          .dump_count = options->dumps.count,
+                                          .symbolize = options->save || options->exports.count,
                                           .keep_stacks = options->keep_stacks};
     const struct scorecard_options scorecard = {.json = options->scorecard,
                                                 .print = !options->quiet,
@@ -208,8 +207,8 @@ static void ask_rights(const struct inject_options *options, struct rights *righ
     rights_read(rights, options->processor_time);
     rights_read_list(rights, options->source_path);
     rights_read_objects(rights, options->build_id_dir);
-    for (uint32_t i = 0; i < options->dump_count; i++) {
-        rights_read(rights, options->dumps[i]);
+    for (uint32_t i = 0; i < options->dumps.count; i++) {
+        rights_read(rights, options->dumps.list[i]);
     }
     for (uint32_t i = 0; i < options->jfr.count; i++) {
         rights_read(rights, options->jfr.list[i]);
@@ -217,8 +216,8 @@ static void ask_rights(const struct inject_options *options, struct rights *righ
     rights_write_images(rights, options->output);
     rights_write(rights, options->scorecard);
     rights_write(rights, options->save);
-    for (uint32_t i = 0; i < options->export_count; i++) {
-        struct export_order order = {.format = export_choose(options->exports[i], &file)};
+    for (uint32_t i = 0; i < options->exports.count; i++) {
+        struct export_order order = {.format = export_choose(options->exports.list[i], &file)};
         char *path = NULL;
         if (!file && place_beside(options, &order, &path) == 0) {
             file = path;
@@ -274,19 +273,11 @@ static int take_export(const struct verb *verb, void *context, const char *word)
     char names[256];
     const char *file;
     if (export_choose(word, &file)) {
-        options->exports[options->export_count++] = word;
+        words_add(&options->exports, "%s", word);
         return STATUS_DONE;
     }
     export_format_names(false, names, sizeof names);
     return wrong_usage(verb, "--export takes FORMAT[=FILE], not '%s' (%s)", word, names);
-}
-
-static int take_dump(const struct verb *verb, void *context, const char *path)
-{
-    struct inject_options *options = context;
-    (void)verb;
-    options->dumps[options->dump_count++] = (char *)path;
-    return STATUS_DONE;
 }
 
 static int parse(const struct verb *verb, int argc, char **argv, struct inject_options *options)
@@ -294,7 +285,7 @@ static int parse(const struct verb *verb, int argc, char **argv, struct inject_o
     static const struct verb_option table[] = {
         OPTION_TEXT("input", 'i', struct inject_options, input),
         OPTION_TEXT("output", 'o', struct inject_options, output),
-        OPTION_TAKE("dump", 0, take_dump),
+        OPTION_TEXTS("dump", 0, struct inject_options, dumps),
         OPTION_TAKE("inline", 0, take_inline_mode),
         OPTION_TEXT("inlined-suffix", 0, struct inject_options, inlined_suffix),
         OPTION_TEXT("interpreted-suffix", 0, struct inject_options, interpreted_suffix),
@@ -338,7 +329,8 @@ static int work(void *options)
 static int run_confined(struct inject_options *options)
 {
     struct rights *rights = rights_new();
-    if (!rights) {
+    if (!rights || options->dumps.failed || options->exports.failed) {
+        rights_free(rights);
         failed_to(-ENOMEM, "inject");
         return STATUS_FAILED;
     }
@@ -358,20 +350,12 @@ static int run_verb(const struct verb *verb, int argc, char **argv)
 {
     struct inject_options options = {.inlined_suffix = " (inlined)",
                                      .interpreted_suffix = " (interpreted)"};
-    options.dumps = calloc((size_t)argc + 1, sizeof *options.dumps);
-    options.exports = calloc((size_t)argc + 1, sizeof(char *));
-    if (!options.dumps || !options.exports) {
-        free(options.dumps);
-        free((void *)options.exports);
-        failed_to(-ENOMEM, "inject");
-        return STATUS_FAILED;
-    }
     int status = parse(verb, argc, argv, &options);
     if (status == STATUS_DONE) {
         status = run_confined(&options);
     }
-    free(options.dumps);
-    free((void *)options.exports);
+    words_free(&options.dumps);
+    words_free(&options.exports);
     return status;
 }
 

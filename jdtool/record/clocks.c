@@ -183,7 +183,7 @@ static void add_writer(struct clocks *clocks, const char *path)
  * time; but what is put in within the same tick of the clock, as it was. */
 static void find_begun(struct clocks *clocks)
 {
-    struct dump_list dumps;
+    struct words dumps;
     struct stat status;
     if (stat(clocks->profile, &status) == 0) {
         uint64_t changed =
@@ -195,10 +195,10 @@ static void find_begun(struct clocks *clocks)
     }
     if (dump_list_read(&dumps, clocks->profile, clocks->profile) == 0) {
         for (size_t i = 0; i < dumps.count; i++) {
-            add_writer(clocks, dumps.paths[i]);
+            add_writer(clocks, dumps.list[i]);
         }
     }
-    dump_list_free(&dumps);
+    words_free(&dumps);
 }
 
 /* ---- All of them ---- */

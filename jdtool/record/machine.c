@@ -77,41 +77,20 @@ void machine_free(struct machine *machine)
     *machine = (struct machine){0};
 }
 
-int dump_list_read(struct dump_list *list, const char *at, const char *profile)
+int dump_list_read(struct words *list, const char *at, const char *profile)
 {
-    static const char *const patterns[] = {"jit-*.dump", "jvm-*/jit-*.dump"};
     char pattern[96];
-    size_t length = strlen(at) + 1;
     glob_t found = {0};
-    int err = 0;
-    *list = (struct dump_list){0};
-    for (size_t i = 0; !err && i < sizeof patterns / sizeof *patterns; i++) {
-        snprintf(pattern, sizeof pattern, "%s/%s", at, patterns[i]);
-        err = glob(pattern, i ? GLOB_APPEND : 0, NULL, &found);
-        err = err == GLOB_NOMATCH ? 0 : err;
-    }
-    if (!err && found.gl_pathc > 0) {
-        list->paths = calloc(found.gl_pathc, sizeof *list->paths);
-        err = list->paths ? 0 : GLOB_NOSPACE;
-    }
-    for (size_t i = 0; !err && i < found.gl_pathc; i++) {
-        err = asprintf(&list->paths[list->count], "%s/%s", profile, found.gl_pathv[i] + length) < 0
-                  ? GLOB_NOSPACE
-                  : 0;
-        list->count += !err;
+    size_t length = strlen(at) + 1;
+    *list = (struct words){0};
+    snprintf(pattern, sizeof pattern, "%s/{,jvm-*/}jit-*.dump", at);
+    int err = glob(pattern, GLOB_BRACE, NULL, &found);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        char path[2 * PATH_MAX];
+        snprintf(path, sizeof path, "%s/%s", profile, found.gl_pathv[i] + length);
+        words_add(list, "%s", path);
     }
     globfree(&found);
-    if (err) {
-        failed_to(-ENOMEM, "look for dumps in %s", profile);
-    }
-    return err ? -ENOMEM : 0;
-}
-
-void dump_list_free(struct dump_list *list)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        free(list->paths[i]);
-    }
-    free(list->paths);
-    *list = (struct dump_list){0};
+    return failed_to(list->failed || (err && err != GLOB_NOMATCH) ? -ENOMEM : 0,
+                     "look for dumps in %s", profile);
 }

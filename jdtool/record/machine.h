@@ -5,9 +5,8 @@
 #ifndef JD_TOOL_LIVE_MACHINE_H
 #define JD_TOOL_LIVE_MACHINE_H
 
+#include "jdtool/base/text.h"
 #include "jdtool/live/fetch.h"
-
-#include <stddef.h>
 
 struct machine {
     struct fetch *dumps;
@@ -22,15 +21,8 @@ void machine_fetch(struct machine *machine, const char *profile);
 
 void machine_free(struct machine *machine);
 
-/* The dumps in a profile, allocated. */
-struct dump_list {
-    char **paths;
-    size_t count;
-};
-
-/* Of the profile that is reached by "/proc/PID/fd/N", and called `profile` in the paths. 0 or a
- * negative errno after a message; to be freed in any case. */
-int dump_list_read(struct dump_list *list, const char *at, const char *profile);
-void dump_list_free(struct dump_list *list);
+/* Lists the dumps in the profile that is reached by "/proc/PID/fd/N", and called `profile` in the
+ * paths. 0 or a negative errno after a message; to be freed in any case. */
+int dump_list_read(struct words *list, const char *at, const char *profile);
 
 #endif

@@ -199,18 +199,18 @@ int naming_of_file(struct naming *naming, struct naming_options options, struct 
                    struct child *others, size_t *dump_count)
 {
     char at[32];
-    struct dump_list dumps;
+    struct words dumps;
     int status = STATUS_FAILED;
     snprintf(at, sizeof at, "/proc/self/fd/%d", options.directory);
     if (dump_list_read(&dumps, at, options.profile) == 0) {
         options.in = -1;
-        options.dumps = (const char *const *)dumps.paths;
+        options.dumps = (const char *const *)dumps.list;
         options.dump_count = dumps.count;
         status =
             naming_start(naming, &options) ? STATUS_FAILED : naming_finish(naming, waiting, others);
     }
     *dump_count = dumps.count;
-    dump_list_free(&dumps);
+    words_free(&dumps);
     return status;
 }
 

@@ -21,28 +21,22 @@
 
 char *quoted_command(char *const *words)
 {
-    char *text = strdup("");
-    for (; text && *words; words++) {
-        size_t quotes = 0;
-        for (const char *at = *words; *at; at++) {
-            quotes += *at == '\'';
-        }
-        size_t used = strlen(text);
-        char *longer = realloc(text, used + strlen(*words) + quotes * 3 + 4);
-        if (!longer) {
-            break;
-        }
-        text = longer;
-        char *to = text + used;
-        to = stpcpy(to, used ? " '" : "'");
-        for (const char *at = *words; *at; at++) {
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    for (char *const *word = words; out && *word; word++) {
+        fputs(word > words ? " '" : "'", out);
+        for (const char *at = *word; *at; at++) {
             if (*at == '\'') {
-                to = stpcpy(to, "'\\''");
+                fputs("'\\''", out);
             } else {
-                *to++ = *at;
+                putc(*at, out);
             }
         }
-        memcpy(to, "'", 2);
+        putc('\'', out);
+    }
+    if (out) {
+        fclose(out);
     }
     return text;
 }
@@ -65,37 +59,29 @@ int recorder_open_pipe(struct recorder *recorder)
 
 static int start_naming(struct recorder *recorder)
 {
-    uint32_t count = recorder->jvm_count;
-    char **dumps = calloc(count + 1, sizeof *dumps);
-    int *keep = calloc(count + 1, sizeof *keep);
-    int err = dumps && keep ? 0 : -ENOMEM;
-    uint32_t dump_count = 0;
-    for (uint32_t i = 0; i < count && !err; i++) {
+    struct words dumps = {0};
+    int *keep = calloc(recorder->jvm_count + 1, sizeof *keep);
+    for (uint32_t i = 0; i < recorder->jvm_count && keep && !dumps.failed; i++) {
         const struct fetch *fetch = &recorder->jvms[i].joining.fetch;
         if (fetch->dump >= 0) {
-            keep[dump_count] = fetch->directory;
-            err = asprintf(&dumps[dump_count], "/proc/self/fd/%d/%s", fetch->directory,
-                           fetch->name) < 0
-                      ? -ENOMEM
-                      : 0;
-            dump_count += !err;
+            char path[PATH_MAX];
+            snprintf(path, sizeof path, "/proc/self/fd/%d/%s", fetch->directory, fetch->name);
+            keep[dumps.count] = fetch->directory;
+            words_add(&dumps, "%s", path);
         }
     }
     struct naming_options options = {
         .profile = recorder->profile.path,
         .directory = recorder->profile.directory,
         .in = recorder->naming_in,
-        .dumps = (const char *const *)dumps,
-        .dump_count = dump_count,
+        .dumps = (const char *const *)dumps.list,
+        .dump_count = dumps.count,
         .keep = keep,
-        .keep_count = dump_count,
+        .keep_count = dumps.count,
         .more = recorder->options->inject_options,
     };
-    err = err ? err : naming_start(&recorder->naming, &options);
-    for (uint32_t i = 0; i < dump_count; i++) {
-        free(dumps[i]);
-    }
-    free(dumps);
+    int err = keep && !dumps.failed ? naming_start(&recorder->naming, &options) : -ENOMEM;
+    words_free(&dumps);
     free(keep);
     return err ? STATUS_FAILED : STATUS_DONE;
 }
@@ -125,7 +111,7 @@ static int name_from_file(struct recorder *recorder)
 
 static void tell_missing_dumps(const struct recorder *recorder)
 {
-    struct dump_list dumps;
+    struct words dumps;
     if (!recorder->options->command[0] ||
         dump_list_read(&dumps, recorder->profile.at, recorder->profile.path) != 0) {
         return;
@@ -138,7 +124,7 @@ static void tell_missing_dumps(const struct recorder *recorder)
             "its own, use jdperf record PID; in a script that sets JAVA_TOOL_OPTIONS, keep "
             "it (JAVA_TOOL_OPTIONS=\"$JAVA_TOOL_OPTIONS …\")");
     }
-    dump_list_free(&dumps);
+    words_free(&dumps);
 }
 
 static void tell_results(const struct record_options *options)
