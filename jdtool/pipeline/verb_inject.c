@@ -20,28 +20,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What becomes of inlined methods in call chains; DWARF leaves them to perf 7 and later. */
-enum inline_mode { INLINE_EXPAND, INLINE_DWARF, INLINE_OFF };
-
 struct inject_options {
-    const char *input; /* "-": stdin */
-    const char *output;
+    struct stream_options stream;
+    struct perf_data_sink_options result;
+    struct scorecard_options card;
     const char *source_path;
-    const char *scorecard;
-    const char *processor_time; /* what JVMs had of it (processor_time.h); NULL: not known */
-    const char *build_id_dir;   /* NULL: perf's default */
-    const char *held;           /* "FD:PATH": that directory is open already; NULL: none */
-    const char *save;           /* the samples with their names (saved.h); NULL: no */
+    const char *held; /* "FD:PATH": that directory is open already; NULL: none */
+    const char *save; /* the samples with their names (saved.h); NULL: no */
     struct words dumps;
     struct words exports; /* "FORMAT[=FILE]", as of export_choose; without FILE: beside output */
     struct jfr_files jfr; /* the JVMs' own recordings, for what is saved and exported */
-    enum inline_mode inline_mode;
-    const char *inlined_suffix;
-    const char *interpreted_suffix;
-    bool leaf;
-    bool keep_all;
-    bool pack;
-    bool keep_stacks;
     bool quiet;
 };
 
@@ -56,7 +44,7 @@ static int check_dumps(const struct inject_options *options, const struct stream
     }
     error_message("failed to name the generated code of %s: none of its dumps can be used; %s has "
                   "everything else",
-                  options->input, options->output);
+                  options->stream.input, options->result.output);
     return -ENODATA;
 }
 
@@ -81,16 +69,16 @@ struct inject_exports {
 
 static int no_memory(const struct inject_options *options)
 {
-    return failed_to(-ENOMEM, "export %s", options->input);
+    return failed_to(-ENOMEM, "export %s", options->stream.input);
 }
 
 /* The format's own name in the directory of the result. */
 static int place_beside(const struct inject_options *options, struct export_order *order,
                         char **path)
 {
-    const char *slash = strrchr(options->output, '/');
-    int size = slash ? (int)(slash - options->output) + 1 : 0;
-    if (asprintf(path, "%.*s%s", size, options->output, order->format->file) < 0) {
+    const char *slash = strrchr(options->result.output, '/');
+    int size = slash ? (int)(slash - options->result.output) + 1 : 0;
+    if (asprintf(path, "%.*s%s", size, options->result.output, order->format->file) < 0) {
         *path = NULL;
         return no_memory(options);
     }
@@ -138,8 +126,8 @@ static void close_exports(struct inject_exports *exports)
 /* ---- All of it ---- */
 
 /* With a sink for the exports behind the first `count`, which are there. */
-static int run_sinks(const struct inject_options *options, const struct stream_options *stream,
-                     struct sample_sink **sinks, uint32_t count)
+static int run_sinks(const struct inject_options *options, struct sample_sink **sinks,
+                     uint32_t count)
 {
     struct inject_exports exports = {0};
     struct stream_result dumps;
@@ -150,50 +138,34 @@ static int run_sinks(const struct inject_options *options, const struct stream_o
     if (err) {
         (void)give_up(sinks, count);
     } else {
-        err = stream_run(stream, sinks, count + (sinks[count] != NULL), &dumps);
+        err = stream_run(&options->stream, sinks, count + (sinks[count] != NULL), &dumps);
         err = err ? err : check_dumps(options, &dumps);
     }
     close_exports(&exports);
     return err;
 }
 
-static int run_options(const struct inject_options *options, struct source_path *source_path)
+static int run_options(struct inject_options *options)
 {
     char verdict[SCORECARD_WORDS_MAX] = "";
-    const struct stream_options stream = {.input = options->input,
-                                          .verdict = verdict,
-                                          .build_id_dir = options->build_id_dir,
-                                          .dumps = options->dumps.list,
-                                          .dump_count = options->dumps.count,
-                                          .symbolize = options->save || options->exports.count,
-                                          .keep_stacks = options->keep_stacks};
-    const struct scorecard_options scorecard = {.json = options->scorecard,
-                                                .print = !options->quiet,
-                                                .result = options->output,
-                                                .processor_time = options->processor_time,
-                                                .verdict = verdict};
-    struct sample_sink *card = scorecard_sink_new(&scorecard);
-    const struct perf_data_sink_options perf_data = {
-        .output = options->output,
-        .expand = options->inline_mode == INLINE_EXPAND,
-        .inlines = options->inline_mode == INLINE_DWARF,
-        .leaf = options->leaf,
-        .keep_all = options->keep_all,
-        .pack = options->pack,
-        .keep_stacks = options->keep_stacks,
-        .inlined_suffix = options->inlined_suffix,
-        .interpreted_suffix = options->interpreted_suffix,
-        .source_path = source_path,
-        .written = scorecard_sink_image,
-        .written_context = card,
-    };
-    struct sample_sink *result = card ? perf_data_sink_new(&perf_data) : NULL;
+    options->card.print = !options->quiet;
+    options->card.result = options->result.output;
+    options->card.verdict = verdict;
+    options->stream.verdict = verdict;
+    options->stream.dumps = options->dumps.list;
+    options->stream.dump_count = options->dumps.count;
+    options->stream.symbolize = options->save || options->exports.count;
+    options->stream.keep_stacks = options->result.keep_stacks;
+    struct sample_sink *card = scorecard_sink_new(&options->card);
+    options->result.written = scorecard_sink_image;
+    options->result.written_context = card;
+    struct sample_sink *result = card ? perf_data_sink_new(&options->result) : NULL;
     if (!result) {
         return give_up(&card, card ? 1 : 0);
     }
     /* The result ends first: the scorecard tells where its images are. Exports tell its verdict. */
     struct sample_sink *sinks[3] = {result, card};
-    return run_sinks(options, &stream, sinks, 2);
+    return run_sinks(options, sinks, 2);
 }
 
 /* What it reads and makes, for confined_run. */
@@ -203,18 +175,18 @@ static void ask_rights(const struct inject_options *options, struct rights *righ
     if (options->held) {
         (void)rights_hold_word(rights, options->held);
     }
-    rights_read(rights, options->input);
-    rights_read(rights, options->processor_time);
+    rights_read(rights, options->stream.input);
+    rights_read(rights, options->card.processor_time);
     rights_read_list(rights, options->source_path);
-    rights_read_objects(rights, options->build_id_dir);
+    rights_read_objects(rights, options->stream.build_id_dir);
     for (uint32_t i = 0; i < options->dumps.count; i++) {
         rights_read(rights, options->dumps.list[i]);
     }
     for (uint32_t i = 0; i < options->jfr.count; i++) {
         rights_read(rights, options->jfr.list[i]);
     }
-    rights_write_images(rights, options->output);
-    rights_write(rights, options->scorecard);
+    rights_write_images(rights, options->result.output);
+    rights_write(rights, options->card.json);
     rights_write(rights, options->save);
     for (uint32_t i = 0; i < options->exports.count; i++) {
         struct export_order order = {.format = export_choose(options->exports.list[i], &file)};
@@ -232,17 +204,16 @@ static void ask_rights(const struct inject_options *options, struct rights *righ
  * there are dumps, not one of them could be used, and the result is the recording without names for
  * generated code.
  */
-static int inject(const struct inject_options *options)
+static int inject(struct inject_options *options)
 {
-    struct source_path *source_path = NULL;
-    int err = output_path_check(options->output);
+    int err = output_path_check(options->result.output);
     if (!err) {
-        err = source_path_open(options->source_path, &source_path);
+        err = source_path_open(options->source_path, &options->result.source_path);
     }
     if (!err) {
-        err = run_options(options, source_path);
+        err = run_options(options);
     }
-    source_path_close(source_path);
+    source_path_close(options->result.source_path);
     return err;
 }
 
@@ -253,14 +224,15 @@ static int take_inline_mode(const struct verb *verb, void *context, const char *
     struct inject_options *options = context;
     static const struct {
         const char *name;
-        enum inline_mode mode;
-    } modes[] = {{"auto", INLINE_EXPAND},
-                 {"expand", INLINE_EXPAND},
-                 {"dwarf", INLINE_DWARF},
-                 {"off", INLINE_OFF}};
+        bool expand, inlines; /* which perf 7 and later expand */
+    } modes[] = {{"auto", true, false},
+                 {"expand", true, false},
+                 {"dwarf", false, true},
+                 {"off", false, false}};
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         if (strcmp(modes[i].name, text) == 0) {
-            options->inline_mode = modes[i].mode;
+            options->result.expand = modes[i].expand;
+            options->result.inlines = modes[i].inlines;
             return STATUS_DONE;
         }
     }
@@ -283,20 +255,20 @@ static int take_export(const struct verb *verb, void *context, const char *word)
 static int parse(const struct verb *verb, int argc, char **argv, struct inject_options *options)
 {
     static const struct verb_option table[] = {
-        OPTION_TEXT("input", 'i', struct inject_options, input),
-        OPTION_TEXT("output", 'o', struct inject_options, output),
+        OPTION_TEXT("input", 'i', struct inject_options, stream.input),
+        OPTION_TEXT("output", 'o', struct inject_options, result.output),
         OPTION_TEXTS("dump", 0, struct inject_options, dumps),
         OPTION_TAKE("inline", 0, take_inline_mode),
-        OPTION_TEXT("inlined-suffix", 0, struct inject_options, inlined_suffix),
-        OPTION_TEXT("interpreted-suffix", 0, struct inject_options, interpreted_suffix),
-        OPTION_FLAG("leaf", 0, struct inject_options, leaf),
+        OPTION_TEXT("inlined-suffix", 0, struct inject_options, result.inlined_suffix),
+        OPTION_TEXT("interpreted-suffix", 0, struct inject_options, result.interpreted_suffix),
+        OPTION_FLAG("leaf", 0, struct inject_options, result.leaf),
         OPTION_TEXT("source-path", 0, struct inject_options, source_path),
-        OPTION_TEXT("buildid-dir", 0, struct inject_options, build_id_dir),
-        OPTION_FLAG("keep-all", 0, struct inject_options, keep_all),
-        OPTION_FLAG("compress", 'z', struct inject_options, pack),
-        OPTION_FLAG("keep-stacks", 0, struct inject_options, keep_stacks),
-        OPTION_TEXT("scorecard", 0, struct inject_options, scorecard),
-        OPTION_TEXT("processor-time", 0, struct inject_options, processor_time),
+        OPTION_TEXT("buildid-dir", 0, struct inject_options, stream.build_id_dir),
+        OPTION_FLAG("keep-all", 0, struct inject_options, result.keep_all),
+        OPTION_FLAG("compress", 'z', struct inject_options, result.pack),
+        OPTION_FLAG("keep-stacks", 0, struct inject_options, result.keep_stacks),
+        OPTION_TEXT("scorecard", 0, struct inject_options, card.json),
+        OPTION_TEXT("processor-time", 0, struct inject_options, card.processor_time),
         OPTION_TEXT("save", 0, struct inject_options, save),
         OPTION_TAKE("export", 0, take_export),
         OPTION_TABLE(jfr_files_options, struct inject_options, jfr),
@@ -311,10 +283,10 @@ static int parse(const struct verb *verb, int argc, char **argv, struct inject_o
     if (optind < argc) {
         return wrong_usage(verb, "unexpected argument '%s'", argv[optind]);
     }
-    if (!options->input || !options->output) {
+    if (!options->stream.input || !options->result.output) {
         return wrong_usage(verb, "-i RECORDING and -o RESULT are needed");
     }
-    if (strcmp(options->output, "-") == 0) {
+    if (strcmp(options->result.output, "-") == 0) {
         return wrong_usage(verb, "the result is a file, it cannot go to a pipe");
     }
     return STATUS_DONE;
@@ -337,8 +309,8 @@ static int run_confined(struct inject_options *options)
     ask_rights(options, rights);
     int status = confined_run(&(struct confined_options){
         .rights = rights,
-        .what = strcmp(options->input, "-") == 0 ? "the recording" : options->input,
-        .cpu_seconds = strcmp(options->input, "-") == 0 ? 0 : CONFINED_SECONDS,
+        .what = strcmp(options->stream.input, "-") == 0 ? "the recording" : options->stream.input,
+        .cpu_seconds = strcmp(options->stream.input, "-") == 0 ? 0 : CONFINED_SECONDS,
         .work = work,
         .context = options,
     });
@@ -348,8 +320,9 @@ static int run_confined(struct inject_options *options)
 
 static int run_verb(const struct verb *verb, int argc, char **argv)
 {
-    struct inject_options options = {.inlined_suffix = " (inlined)",
-                                     .interpreted_suffix = " (interpreted)"};
+    struct inject_options options = {.result = {.expand = true,
+                                                .inlined_suffix = " (inlined)",
+                                                .interpreted_suffix = " (interpreted)"}};
     int status = parse(verb, argc, argv, &options);
     if (status == STATUS_DONE) {
         status = run_confined(&options);
