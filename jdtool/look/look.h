@@ -17,14 +17,10 @@
 extern const struct verb_option look_filters[];
 extern const struct verb_option look_source_path[];
 
-#define LOOK_FILTERS                                                                               \
-    {                                                                                              \
-        .kind = OPTION_INCLUDES, .options = look_filters                                           \
-    }
-#define LOOK_SOURCE_PATH                                                                           \
-    {                                                                                              \
-        .kind = OPTION_INCLUDES, .options = look_source_path                                       \
-    }
+/* clang-format off */
+#define LOOK_FILTERS     {.kind = OPTION_INCLUDES, .options = look_filters}
+#define LOOK_SOURCE_PATH {.kind = OPTION_INCLUDES, .options = look_source_path}
+/* clang-format on */
 
 /* One more of jdtool's, and the file that is written. */
 #define LOOK_PASS(name)       OPTION_WORD(name, 0, struct look, arguments)

@@ -34,18 +34,12 @@ struct place_rule {
     } texts[TIMELINE_TEXTS];
 };
 
-#define NO_TEXT                                                                                    \
-    {                                                                                              \
-        NONE, NONE                                                                                 \
-    }
-#define NO_TEXTS                                                                                   \
-    {                                                                                              \
-        NO_TEXT, NO_TEXT, NO_TEXT, NO_TEXT                                                         \
-    }
-#define NAME_ONLY                                                                                  \
-    {                                                                                              \
-        {0, 1}, NO_TEXT, NO_TEXT, NO_TEXT                                                          \
-    }
+/* clang-format off */
+#define NO_TEXT   {NONE, NONE}
+#define NO_TEXTS  {NO_TEXT, NO_TEXT, NO_TEXT, NO_TEXT}
+#define NAME_ONLY {{0, 1}, NO_TEXT, NO_TEXT, NO_TEXT}
+#define ALL_TEXTS {{0, 1}, {2, 3}, {4, 5}, {6, 7}}
+/* clang-format on */
 
 static const struct place_rule rules[] = {
     {"hotspot", "gc__begin", TIMELINE_GC_BEGIN, 0, NO_TEXTS},
@@ -55,11 +49,7 @@ static const struct place_rule rules[] = {
     {"hotspot", "vmops__end", TIMELINE_OPERATION_END, 2, NAME_ONLY},
     {"hs_private", "safepoint__begin", TIMELINE_SAFEPOINT_BEGIN, NONE, NO_TEXTS},
     {"hs_private", "safepoint__end", TIMELINE_SAFEPOINT_END, NONE, NO_TEXTS},
-    {"hotspot",
-     "method__compile__begin",
-     TIMELINE_COMPILE_BEGIN,
-     NONE,
-     {{0, 1}, {2, 3}, {4, 5}, {6, 7}}},
+    {"hotspot", "method__compile__begin", TIMELINE_COMPILE_BEGIN, NONE, ALL_TEXTS},
     {"hotspot", "method__compile__end", TIMELINE_COMPILE_END, 8, NO_TEXTS},
     {"hotspot", "thread__start", TIMELINE_THREAD_START, 2, NAME_ONLY},
     {"hotspot", "thread__stop", TIMELINE_THREAD_STOP, 2, NAME_ONLY},

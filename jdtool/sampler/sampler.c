@@ -128,6 +128,24 @@ const char *sampler_lacks_by_thread(const pid_t *processes, size_t count)
 
 /* ---- Events ---- */
 
+/* An event that counts nothing, of whose ring somebody is woken when so many bytes are in it. */
+static struct perf_event_attr nothing(uint32_t wakeup)
+{
+    return (struct perf_event_attr){
+        .size = sizeof(struct perf_event_attr),
+        .type = PERF_TYPE_SOFTWARE,
+        .config = PERF_COUNT_SW_DUMMY,
+        .sample_type = TURN_SAMPLE_TYPE,
+        .sample_id_all = 1,
+        .exclude_kernel = 1,
+        .exclude_hv = 1,
+        .use_clockid = 1,
+        .clockid = CLOCK_MONOTONIC,
+        .watermark = 1,
+        .wakeup_watermark = wakeup,
+    };
+}
+
 /* What all events have in common whose records lie in the ring of samples: one clock, one form of
  * what stands behind them. */
 static struct perf_event_attr in_samples_ring(const struct sampler *sampler)
@@ -223,26 +241,11 @@ static int describe_events(struct sampler *sampler)
      * and type, not misc), and perf 6.1 crashes at an inode that claims to be a build-id. An event
      * of all processes would end every recording on the machine so.
      */
-    sampler->side_band = (struct perf_event_attr){
-        .size = sizeof sampler->side_band,
-        .type = PERF_TYPE_SOFTWARE,
-        .config = PERF_COUNT_SW_DUMMY,
-        .sample_type = TURN_SAMPLE_TYPE,
-        .sample_id_all = 1,
-        .disabled = 1,
-        .mmap = 1,
-        .mmap2 = 1,
-        .comm = 1,
-        .comm_exec = 1,
-        .task = 1,
-        .exclude_kernel = 1,
-        .exclude_hv = 1,
-        .use_clockid = 1,
-        .clockid = CLOCK_MONOTONIC,
-        .watermark = 1,
-        .wakeup_watermark =
-            hears_forks(sampler) ? 1 : (uint32_t)((SIDE_BAND_SIZE >> sampler->halvings) / 4),
-    };
+    struct perf_event_attr *side_band = &sampler->side_band;
+    *side_band =
+        nothing(hears_forks(sampler) ? 1 : (uint32_t)((SIDE_BAND_SIZE >> sampler->halvings) / 4));
+    side_band->disabled = side_band->mmap = side_band->mmap2 = 1;
+    side_band->comm = side_band->comm_exec = side_band->task = 1;
     if (options->by_thread) { /* they are opened as they count */
         clock->sample_freq = (uint64_t)options->frequency * options->by_thread;
         clock->inherit = sampler->side_band.inherit = 1;
@@ -387,19 +390,7 @@ static int add_event(struct sampler *sampler, uint32_t processor, struct turn_ri
 static int add_ring_of_ours(const struct perf_event_attr *like, int processor, struct ring *ring,
                             size_t size)
 {
-    struct perf_event_attr attr = {
-        .size = sizeof attr,
-        .type = PERF_TYPE_SOFTWARE,
-        .config = PERF_COUNT_SW_DUMMY,
-        .sample_type = TURN_SAMPLE_TYPE,
-        .sample_id_all = 1,
-        .exclude_kernel = 1,
-        .exclude_hv = 1,
-        .use_clockid = 1,
-        .clockid = like->clockid,
-        .watermark = 1,
-        .wakeup_watermark = like->wakeup_watermark,
-    };
+    struct perf_event_attr attr = nothing(like->wakeup_watermark);
     return add_ring(&attr, 0, processor, ring, size);
 }
 
