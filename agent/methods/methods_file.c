@@ -503,7 +503,9 @@ int methods_file_open(const struct methods_file_options *options, struct methods
     table->log = options->log;
     table->since = stamp_now(table->tsc);
     pthread_mutex_init(&table->lock, NULL);
-    size_t program = *options->program ? strnlen(options->program, METHODS_PROGRAM_MAX - 1) + 1 : 0;
+    size_t program = options->program && *options->program
+                         ? strnlen(options->program, METHODS_PROGRAM_MAX - 1) + 1
+                         : 0;
     const struct methods_header head = {
         .magic = METHODS_MAGIC,
         .version = METHODS_VERSION,

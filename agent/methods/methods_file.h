@@ -19,7 +19,7 @@ struct methods_file_options {
     struct hotspot *hotspot;
     const struct proof *proof; /* of it */
     bool tsc;                  /* stamp as the dump does */
-    const char *program;       /* what the JVM runs, "": not known */
+    const char *program;       /* what the JVM runs; NULL or "": not known */
 };
 
 /* 0, or a negative errno after a message: where HotSpot does not tell of its methods, too. */
