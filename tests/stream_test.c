@@ -922,6 +922,44 @@ TEST(a_sample_waits_for_its_dump)
     assert_int_equal(text.counts.let_go_early, 0);
 }
 
+/* A library is removed as soon as it is mapped, and no sample has been in it: it is open by then.
+ */
+TEST(a_removed_file_is_open_in_time)
+{
+    OWN_PERF_FILE file = recording();
+    char library[PATH_MAX];
+    uint64_t now = clock_ns(CLOCK_MONOTONIC);
+    struct stat about;
+    snprintf(library, sizeof library, "%s", scratch_path(state, "removed.so"));
+    copy_program(library);
+    assert_int_equal(stat(library, &about), 0);
+    size_t record = file.size;
+    put_mmap2(&file, (uint32_t)getpid(), now, 0x7f0000100000, 4096, library);
+    uint64_t inode = about.st_ino;
+    memcpy(file.records + record + 48, &inode, sizeof inode); /* its place in MMAP2 */
+    put_round(&file);
+    put_round(&file);
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    FILE *out = fdopen(ends[1], "w");
+    perf_file_write_pipe(&file, out);
+    pid_t child = fork();
+    if (child == 0) {
+        bool has = false;
+        for (int tries = 0; tries < 1000 && !has; tries++) {
+            usleep(10000);
+            has = parent_has_mapped("/removed.so");
+        }
+        _exit(has ? 0 : 1);
+    }
+    fclose(out);
+    int err = run_pipe(ends[0]);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(err, 0);
+    assert_int_equal(status, 0);
+}
+
 /* A JVM that takes long to start cannot tell of its methods meanwhile. */
 TEST(a_sample_waits_for_the_jvms_start)
 {

@@ -14,7 +14,9 @@ bool object_open(struct object *object)
         kernel_open(object);
         return object->state == OBJECT_SOUND;
     }
-    return object_use(object) != NULL;
+    bool is_open = object_use(object) != NULL;
+    object->lookups--; /* it was no question */
+    return is_open;
 }
 
 const char *object_why(const struct object *object)

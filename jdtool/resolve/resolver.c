@@ -207,9 +207,31 @@ static int add_kernel_mapping(struct resolver *resolver, const struct mapping *m
     return 0;
 }
 
+/* A file that bears no build-id here may have been removed as soon as it was mapped (zstd-jni, JNA,
+ * Netty), and can be had as long as its process lives, which its samples may not wait for. */
+static void open_while_it_lives(struct resolver *resolver, const struct mapping *mapping)
+{
+    const struct object_place place = {
+        .path = mapping->path,
+        .major = mapping->major,
+        .minor = mapping->minor,
+        .inode = mapping->inode,
+        .pid = mapping->pid,
+        .start = mapping->start,
+        .end = mapping->end,
+    };
+    struct object *object = objects_find(resolver->objects, &place);
+    (void)object_open(object);
+    objects_let_go(resolver->objects, object);
+}
+
 int resolver_notice(struct resolver *resolver, const struct perf_record *record)
 {
     const struct mapping *mapping = record->mapping;
+    if (mapping && !mapping->kernel && !mapping->anonymous && mapping->executable &&
+        mapping->inode && !mapping->build_id_size && perf_data_is_live(resolver->data)) {
+        open_while_it_lives(resolver, mapping);
+    }
     if (mapping && !mapping->kernel && dumps_notice(resolver->dumps, mapping)) {
         return no_memory(resolver);
     }
