@@ -61,7 +61,7 @@ const struct verb live_report = {
         "compiled it. The table is as wide as the terminal.\n"
         "\n"
         "      --lines         one row per source line\n"
-        "      --threads       one row per thread\n"
+        "      --threads       one row per thread; --by alone: one per group\n"
         "      --callers METHOD  a tree of the callers of METHOD\n"
         "      --callees METHOD  a tree of the methods that METHOD calls\n"
         "      --limit N       rows per event (default: 40; 0: all)\n"

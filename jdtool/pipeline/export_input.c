@@ -43,7 +43,8 @@ TAKE_WORD(excludes, exclude)
 
 static int take_grouping(const struct verb *verb, void *context, const char *value)
 {
-    struct sample_filter_options *filter = &((struct export_input *)context)->filter;
+    struct export_input *input = context;
+    struct sample_filter_options *filter = &input->filter;
     static const char label[] = "label:";
     if (strcmp(value, "thread") == 0) {
         filter->grouping = GROUP_BY_THREAD;
@@ -58,6 +59,7 @@ static int take_grouping(const struct verb *verb, void *context, const char *val
         return wrong_usage(verb, "--by takes thread, virtual, process or label:KEY, not '%s'",
                            value);
     }
+    input->is_grouped = true;
     return STATUS_DONE;
 }
 

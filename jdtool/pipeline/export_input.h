@@ -19,6 +19,7 @@ struct export_input {
     const char *build_id_dir;
     bool wants_code; /* bytes of the code: set by the verb */
     struct sample_filter_options filter;
+    bool is_grouped;      /* --by was given */
     struct jfr_files jfr; /* the JVMs' own recordings */
     struct words dumps;   /* named or found in the directory */
     struct words helds;   /* "FD:PATH": directories of profiles that are open already */

@@ -89,6 +89,9 @@ static int parse(const struct verb *verb, int argc, char **argv, struct report_v
     if (status == STATUS_DONE && !report->input.input) {
         status = wrong_usage(verb, "-i RECORDING is needed");
     }
+    if (report->input.is_grouped && report->look.rows == REPORT_METHODS) {
+        report->look.rows = REPORT_THREADS; /* of which there is one for each group */
+    }
     return status;
 }
 
@@ -126,7 +129,7 @@ const struct verb verb_report = {
             "method itself, the share with what it called, its hottest line, and how it ran.\n"
             "However often the JVM compiled it, a method is one row.\n"
             "      --lines               one row for each source line\n"
-            "      --threads             one row for each thread\n"
+            "      --threads             one row for each thread; --by alone: for each group\n"
             "      --callers METHOD      who called METHOD, as a tree\n"
             "      --callees METHOD      what METHOD called, as a tree\n"
             "      --limit N             rows for each event (default: 40; 0: all)\n"

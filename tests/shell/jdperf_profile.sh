@@ -47,6 +47,9 @@ says ' java'
 run 0 "$JDPERF" report p --threads --by process
 [[ $(grep -c '%' output) == 1 ]] || fail "the threads of one process are several rows: $(cat output)"
 grep -qE "%.* Market [0-9]+$" output || fail "the process has no main class and number: $(cat output)"
+cp output grouped
+run 0 "$JDPERF" report p --by process # ...--threads goes without saying
+cmp output grouped || fail "--by changes nothing: $(cat output)"
 run 0 "$JDPERF" report p --callers mergeLo
 grep -m 1 % output | grep -q mergeLo || fail "the method asked for is not at the top"
 says 'call_stub'
