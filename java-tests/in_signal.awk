@@ -1,6 +1,6 @@
 # What a signal handler interrupted (tests/in_signal.c) in DeepChain, of collapsed stacks: how many there are, in how many of
 # these the chain has all its methods down to the interrupted one, and in how many that is the last one, which works.
-/burn_in_handler/ && /DeepChain\.main/ {
+/burn_in_handler/ && /DeepChain\.m00/ {
     all += $NF
     depth = 0
     while (match($0, /DeepChain\.m[0-9][0-9]/)) {

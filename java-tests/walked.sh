@@ -210,7 +210,7 @@ around=()
 "$jdperf" export "$scratch/signals" collapsed -o "$scratch/stacks" 2>"$scratch/err" || fail "signals: $(cat "$scratch/err")"
 read -r all whole last < <(awk -f "$(dirname "$0")/in_signal.awk" "$scratch/stacks")
 claim "in a signal handler" "$whole of $all chains whole, $last of the method that works"
-((all >= 50 && 100 * whole >= 99 * all && 2 * last >= all)) || fail "signals: $whole of $all are whole, $last of the last method"
+((all >= 50 && 100 * whole >= 99 * all && 4 * last >= all)) || fail "signals: $whole of $all are whole, $last of the last method"
 
 # In a chroot paths are not those that the kernel tells us.
 mkdir "$scratch/root"
