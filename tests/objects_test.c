@@ -1126,13 +1126,41 @@ TEST_WITH(a_way_back_from_signals_is_known_by_its_code, make_directory, remove_d
     }
     assert_false(object_row(object, before + 11)->found);
     assert_true(object_row(object, before + 15)->signal); /* before the return address */
-    assert_true(object_row(object, before + 23)->signal);
-    assert_false(object_row(object, before + 24)->found);
+    assert_true(object_row(object, before + 24)->signal); /* in its system call */
+    assert_false(object_row(object, before + 25)->found);
     uint64_t found[3] = {0};
     assert_int_equal(object_rows(object, before, before + 40, count_signal_rows, found), 0);
     assert_int_equal(found[0], 1);
     assert_int_equal(found[1], 2);
     assert_int_equal(found[2], before + 12);
+    objects_free(objects);
+}
+
+/* Its system call is the last instruction of glibc's __restore_rt: the pc is behind it then. */
+TEST_WITH(a_system_call_that_returns_from_a_signal_has_its_row, make_directory, remove_directory)
+{
+    static const char source[] = ".globl back\nback: .cfi_startproc\n.cfi_signal_frame\n"
+                                 ".fill 16, 1, 0\n.cfi_endproc\n.fill 16, 1, 0\n";
+    scratch_write(in_directory("back.s"), source);
+    if (run("cd '%s' && cc -shared -nostdlib -o back.so back.s 2>/dev/null", directory)) {
+        skip(); /* there is no assembler */
+    }
+    struct objects *objects = new_objects(true);
+    struct object *object =
+        objects_find(objects, &(struct object_place){.path = in_directory("back.so")});
+    struct object_symbol symbol;
+    uint64_t back = 0;
+    while (!object_symbol(object, back, &symbol)) {
+        assert_true(++back < 1 << 20);
+    }
+    assert_true(object_row(object, back + 15)->signal);
+    assert_true(object_row(object, back + 16)->signal);
+    assert_false(object_row(object, back + 17)->found);
+    uint64_t found[3] = {0};
+    assert_int_equal(object_rows(object, back + 16, back + 40, count_signal_rows, found), 0);
+    assert_int_equal(found[0], 1);
+    assert_int_equal(found[1], 1);
+    assert_int_equal(found[2], back + 16);
     objects_free(objects);
 }
 

@@ -453,8 +453,11 @@ static int list_fdes(struct reader *reader, uint64_t from, uint64_t to)
         uint64_t size;
         if (!cie || !get_address(reader, &at, end, cie->encoding, true, &fde.start) ||
             !get_address(reader, &at, end, cie->encoding, false, &size) || !size ||
-            __builtin_add_overflow(fde.start, size, &fde.end) || fde.end <= from ||
-            fde.start >= to) {
+            __builtin_add_overflow(fde.start, size, &fde.end)) {
+            continue;
+        }
+        fde.end += cie->signal; /* in the system call that it ends with the pc is behind it */
+        if (fde.end <= from || fde.start >= to) {
             continue;
         }
         if (ARRAY_RESERVE(reader->fdes, reader->count, reader->room)) {
@@ -632,7 +635,7 @@ void cfi_rows_sigreturn(Elf *elf, uint64_t *from, uint64_t *to)
             data && data->d_buf ? memmem(data->d_buf, data->d_size, code, sizeof code) : NULL;
         if (at) {
             *from = header.sh_addr + (uint64_t)(at - (const uint8_t *)data->d_buf) - 4;
-            *to = *from + 4 + sizeof code;
+            *to = *from + 4 + sizeof code + 1; /* in the system call the pc is behind it */
             return;
         }
     }

@@ -486,8 +486,14 @@ static const struct native_row *look_up(struct frame_rows *rows, uint64_t addres
     Dwarf_Frame *frame = find_frame(rows, address, debug_frame, context);
     if (frame) {
         take_frame(rows, frame, &row);
-    } else {
-        row.found = row.signal = is_sigreturn(rows, address);
+    } else if (is_sigreturn(rows, address)) {
+        row.found = row.signal = true;
+    } else if ((frame = find_frame(rows, address - 1, debug_frame, context))) {
+        /* In the system call that a way back from a signal ends with the pc is behind it. */
+        take_frame(rows, frame, &row);
+        if (!row.signal) {
+            memset(&row, 0, sizeof row);
+        }
     }
     const struct native_row *kept = row_set_keep(rows->set, &row);
     if (!kept) {
