@@ -118,9 +118,9 @@ for profile in compiled:500 interpreted:500 cycles:200 events:500 signals:500; d
     echo "-- $profile: $((compared - differing)) of $compared stacks walked as copied"
     ((compared >= wanted && differing == 0)) || fail "$profile: $(grep "^$profile" console)"
 done
-read -r all whole last < <(sed -n "s/\r//; s/^in a handler //p" console)
-echo "-- in a signal handler: $whole of $all chains whole, $last of the method that works"
-((all >= 100 && 100 * whole >= 99 * all && 4 * last >= all)) || fail "in a signal handler: $(grep '^signals' console)"
+read -r all whole last others < <(sed -n "s/\r//; s/^in a handler //p" console)
+echo "-- in a signal handler: $whole of $all chains whole, $last % of the method that works; of others $others %"
+((all >= 100 && 100 * whole >= 99 * all && 2 * last >= others)) || fail "in a signal handler: $(grep '^signals' console)"
 for event in alloc lock exception off-cpu; do
     stacks=$(sed -n "s/^events .*{\"name\": \"$event\".*\"stacks\": \([0-9]*\).*/\1/p" console)
     rooted=$(sed -n "s/^events .*{\"name\": \"$event\".*\"stacks_rooted\": \([0-9]*\).*/\1/p" console)
