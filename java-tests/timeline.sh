@@ -31,7 +31,7 @@ check() {
     perf script -i "$scratch/$profile/perf.jit.data" --show-switch-events --ns -F comm,tid,time 2>/dev/null |
         grep -a PERF_RECORD_SWITCH >"$scratch/switches"
     python3 "$tests_dir/readers/timeline.py" "$scratch/$profile.json" "$scratch/jvm.log" "$scratch/switches" "$@" >"$scratch/told" ||
-        fail "$profile: $(cat "$scratch/told")"
+        fail "$profile: $(cat "$scratch/told") ($(grep -oE '"[a-z]*_?lost_?[a-z]*": *[1-9][0-9]*' "$scratch/$profile/scorecard.json"))"
     sed "s/^/# $profile: /" "$scratch/told"
     "$jdperf" timeline "$scratch/$profile" >"$scratch/text" 2>&1 || fail "$profile: $(cat "$scratch/text")"
     grep -q '^Pauses: [1-9]' "$scratch/text" || fail "$profile: $(cat "$scratch/text")"
