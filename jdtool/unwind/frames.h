@@ -91,6 +91,11 @@ struct frames {
 /* The largest code that is analysed; HotSpot's own limit for an nmethod is far below. */
 #define FRAMES_CODE_MAX (UINT32_C(16) << 20)
 
+/* aarch64: bytes from sp, where a signal handler returns, to what it interrupted: x0 to x30, sp and
+ * pc, in a struct rt_sigframe (arch/arm64/kernel/signal.c) behind a siginfo and what comes before
+ * uc_mcontext.regs. */
+#define FRAMES_AARCH64_SAVED (128 + 184)
+
 /*
  * The shape of code with this symbol; kind is enum jitdump_code_kind of the trailer, -1: unknown,
  * when the name alone decides. Names are those that HotSpot (17 to 25) gives its blobs.

@@ -564,15 +564,11 @@ static void fill_interpreted(struct walk *walk, const struct unwind_place *place
     walk->end = UNWIND_END_COUNT;
 }
 
-/*
- * aarch64: what a signal interrupted, by the registers that the kernel has saved in a struct
- * rt_sigframe at sp (arch/arm64/kernel/signal.c): behind a siginfo and what comes before
- * uc_mcontext.regs, x0 to x30, sp and pc. Call-frame information of it has x29 and x30 alone, if
- * there is any.
- */
+/* aarch64: what a signal interrupted. Call-frame information of it has x29 and x30 alone, if there
+ * is any. */
 static bool step_interrupted(struct walk *walk)
 {
-    const uint64_t saved = value_of(walk, walk->machine->sp) + 128 + 184;
+    const uint64_t saved = value_of(walk, walk->machine->sp) + FRAMES_AARCH64_SAVED;
     struct native_regs regs = {.known = 0};
     uint64_t word = 0;
     for (unsigned i = 0; i <= walk->machine->sp; i++) {

@@ -596,9 +596,7 @@ __noinline int by_full_row(u32 cpu, u32 number)
 __noinline int interrupted(u32 cpu)
 {
 #ifdef __TARGET_ARCH_arm64
-    /* struct rt_sigframe (arch/arm64/kernel/signal.c): behind a siginfo and what comes before
-     * uc_mcontext.regs, x0 to x30, sp and pc */
-    enum { SAVED_AT = 128 + 184 };
+    enum { SAVED_AT = FRAMES_AARCH64_SAVED };
 #else
     static const u8 order[REGS] = {8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7};
     enum { SAVED_AT = 40 }; /* uc_mcontext.gregs of a struct ucontext: these, and rip */
