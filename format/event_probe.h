@@ -79,7 +79,8 @@ struct event_probe_raw {
 _Static_assert(sizeof(struct event_probe_raw) == 40, "event_probe_raw");
 
 /* The same of a deoptimisation: ~request has the action in its lowest three bits, the reason in the
- * next five (Deoptimization::trap_request_action and _reason). */
+ * next five; where request is not below 0, a class was not loaded
+ * (Deoptimization::trap_request_action and _reason). */
 struct deopt_probe_raw {
     uint16_t type;
     uint8_t flags;

@@ -228,6 +228,8 @@ TEST(test_reasons_have_names_or_numbers)
     assert_string_equal(text, "[reason 23, reinterpret]");
     deopt_name(&names, NULL, ~(1 << 3 | 7), text, sizeof text);
     assert_string_equal(text, "[reason 1, unknown]");
+    deopt_name(&names, NULL, 12, text, sizeof text); /* a constant, whose class is not loaded yet */
+    assert_string_equal(text, "[unloaded, reinterpret]");
 }
 
 /* ---- Sums ---- */

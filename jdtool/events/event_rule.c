@@ -278,7 +278,9 @@ void deopt_name(struct deopt_names *names, struct object *libjvm, int32_t reques
             name[0] = '\0';
         }
     }
-    if (request >= 0 || !file || !file->names[reason][0]) {
+    if (request > 0) {
+        snprintf(out, size, "[unloaded, reinterpret]");
+    } else if (request == 0 || !file || !file->names[reason][0]) {
         snprintf(out, size, "[reason %u, %s]", reason, action_name);
     } else {
         snprintf(out, size, "[%s, %s]", file->names[reason], action_name);

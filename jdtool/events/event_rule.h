@@ -98,7 +98,8 @@ struct deopt_names {
 /*
  * "[unstable_if, reinterpret]" of an uncommon trap's request (struct deopt_probe_raw). The reasons'
  * numbers are another JDK's others: their names are read out of the libjvm.so that was probed, and
- * where it cannot be read (or NULL) it is "[reason 23, reinterpret]".
+ * where it cannot be read (or NULL) it is "[reason 23, reinterpret]". A request above 0 is the
+ * number of a constant whose class was not loaded (Deoptimization::trap_request_reason).
  */
 void deopt_name(struct deopt_names *names, struct object *libjvm, int32_t request, char *out,
                 size_t size);
