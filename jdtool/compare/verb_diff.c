@@ -339,8 +339,8 @@ static int pooled_make(const struct runs *runs, enum side side, struct pooled *p
                                            .events = pooled->events,
                                            .event_count = runs->event_count,
                                            .has_chains = true};
-    pooled->thread =
-        (struct profile_thread){.comm = "", .process_name = "", .virtual_name = "", .labels = ""};
+    pooled->thread = (struct profile_thread){
+        .comm = "", .process_name = "", .program = "", .virtual_name = "", .labels = ""};
     profile->recording = &pooled->recording;
     profile->threads = &pooled->thread;
     profile->tracks = &pooled->track;

@@ -372,7 +372,7 @@ static void put_thread(struct firefox *f, const struct track_samples *track, boo
              thread->comm[0] ? thread->comm : "[unknown]", event);
     json_text(json, "name", text);
     json_bool(json, "isMainThread", known->pid == known->tid && is_first_event);
-    json_text(json, "processName", thread->process_name);
+    json_text(json, "processName", profile_process(thread));
     snprintf(text, sizeof text, "%u", known->pid);
     json_text(json, "pid", text);
     if (is_first_event) {

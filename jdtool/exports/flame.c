@@ -203,7 +203,7 @@ static void put_threads(const struct flame *f, struct json_writer *json)
         json_uint(json, NULL, thread->pid);
         json_uint(json, NULL, thread->tid);
         json_text(json, NULL, thread->comm);
-        json_text(json, NULL, thread->process_name);
+        json_text(json, NULL, profile_process(thread));
         json_end(json);
     }
     json_end(json);

@@ -557,7 +557,7 @@ static void put_resource(struct otlp *o, const struct profile_thread *thread)
 {
     struct message_writer *w = &o->writer;
     const struct recording *recording = o->profile->recording;
-    const char *service = o->settings->service ? o->settings->service : thread->process_name;
+    const char *service = o->settings->service ? o->settings->service : profile_process(thread);
     size_t begun = message_begin(w, 1, "resource");
     message_list(w, "attributes");
     put_resource_attribute(o, "service.name", service, 0);

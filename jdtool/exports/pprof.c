@@ -97,8 +97,8 @@ static void put_thread(struct pprof *p, const struct profile_thread *thread)
     if (thread->comm[0]) {
         put_label(p, "thread", thread->comm, 0);
     }
-    if (thread->process_name[0]) {
-        put_label(p, "process", thread->process_name, 0);
+    if (profile_process(thread)[0]) {
+        put_label(p, "process", profile_process(thread), 0);
     }
     if (thread->virtual_id) {
         if (thread->virtual_name[0]) {

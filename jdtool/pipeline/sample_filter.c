@@ -155,9 +155,7 @@ static void group(struct sample_filter *filter, struct resolved_thread *thread)
     if (options->grouping == GROUP_BY_VIRTUAL && thread->virtual_id) {
         virtual_thread_stands(thread, filter->group, sizeof filter->group);
     } else if (options->grouping == GROUP_BY_PROCESS) {
-        /* It is called by its last program, which is known at the end (profile_close). */
-        thread->process_name = thread->program ? thread->program : thread->process_name;
-        thread->comm = "";
+        thread->comm = ""; /* profile_close names it */
         thread->tid = thread->pid;
         thread->virtual_id = 0;
     } else if (options->grouping == GROUP_BY_LABEL) {

@@ -3,6 +3,7 @@
 #include "jdtool/base/array.h"
 #include "jdtool/base/intern.h"
 #include "jdtool/base/message.h"
+#include "jdtool/base/numbered.h"
 #include "jdtool/base/tree.h"
 #include "jdtool/base/unique.h"
 #include "jdtool/profile/normal_name.h"
@@ -363,17 +364,34 @@ struct profile *profile_new(bool keep_times)
     return profile;
 }
 
+struct program {
+    uint64_t pid;
+    const char *name;
+};
+
+/* The first samples of a JVM are from before it told what it runs. */
 static void name_processes(struct profile *profile, struct profile_thread *threads, uint32_t count)
 {
+    struct numbered programs = NUMBERED(struct program);
+    for (uint32_t i = 0; i < count; i++) {
+        struct program *program =
+            threads[i].program[0] ? numbered_get(&programs, threads[i].pid, NULL) : NULL;
+        if (program) {
+            program->name = threads[i].program;
+        }
+    }
     for (uint32_t i = 0; i < count; i++) {
         struct profile_thread *thread = &threads[i];
+        const struct program *program = numbered_find(&programs, thread->pid);
+        thread->program = program ? program->name : thread->program;
         if (thread->tid == thread->pid && !thread->comm[0] && thread->process_name[0]) {
             char text[512];
-            snprintf(text, sizeof text, "%.490s %" PRIu32, thread->process_name, thread->pid);
+            snprintf(text, sizeof text, "%.490s %" PRIu32, profile_process(thread), thread->pid);
             const char *name = profile_text(profile, text);
             thread->comm = name ? name : thread->comm;
         }
     }
+    numbered_free(&programs);
 }
 
 static void *copy_of(const void *list, size_t count, size_t element)
@@ -540,6 +558,7 @@ static int intern_thread(struct profile_thread **list, uint32_t *count, uint32_t
     }
     (*list)[*id].process_name = thread->process_name; /* the last one it had */
     (*list)[*id].virtual_name = thread->virtual_name;
+    (*list)[*id].program = thread->program;
     return 0;
 }
 
@@ -554,11 +573,12 @@ static int rename_thread(struct profile *profile, uint32_t track,
         .tid = wanted->tid,
         .comm = profile_text(profile, wanted->comm ? wanted->comm : ""),
         .process_name = profile_text(profile, wanted->process_name ? wanted->process_name : ""),
+        .program = profile_text(profile, wanted->program ? wanted->program : ""),
         .track = track,
         .virtual_name = none,
         .labels = none,
     };
-    if (!thread.comm || !thread.process_name || !none) {
+    if (!thread.comm || !thread.process_name || !thread.program || !none) {
         return -ENOMEM;
     }
     int err = 0;
@@ -601,6 +621,7 @@ int profile_intern_thread(struct profile *profile, const struct resolved_thread 
     const struct profile_thread *known = *id == PROFILE_NONE ? NULL : &profile->threads[*id];
     bool is_same = known && wanted->comm && strcmp(known->comm, wanted->comm) == 0 &&
                    wanted->process_name && strcmp(known->process_name, wanted->process_name) == 0 &&
+                   (!wanted->program || strcmp(known->program, wanted->program) == 0) &&
                    (!profile->keeps_identities || has_identity(known, wanted));
     return is_same ? 0 : rename_thread(profile, track, wanted, id);
 }
@@ -812,7 +833,8 @@ static int view_without_times(const struct profile *profile, bool of_processes,
                                              .comm = none,
                                              .labels = none,
                                              .virtual_name = none,
-                                             .process_name = none};
+                                             .process_name = none,
+                                             .program = none};
         }
         err = intern_thread(&view->threads, &view->thread_count, &thread_room, &thread_map, &thread,
                             &sample.thread);

@@ -61,7 +61,8 @@ struct profile_thread {
     const char *labels;       /* lines of "key=value"; "": none */
     uint64_t virtual_id;      /* 0: none. So far its key */
     const char *virtual_name; /* "": none, or it has none */
-    const char *process_name;
+    const char *process_name; /* the main thread's */
+    const char *program;      /* see struct resolved_thread; "": not known */
     uint32_t track;
     uint32_t plain; /* itself without identity: index into plain_threads */
 };
@@ -133,10 +134,16 @@ int profile_intern_thread(struct profile *profile, const struct resolved_thread 
                           uint32_t *id);
 int profile_add_mark(struct profile *profile, const struct resolved_mark *mark);
 
-/* Gives functions the names that they have in all JVMs, where it has several, names what stands for
- * a process (a main thread without a name) by its last program and its pid, and frees what only
- * further samples need: none can be added then. */
+/* Gives functions the names that they have in all JVMs, where it has several, tells all threads of
+ * a process what it runs, names what stands for a process (a main thread without a name) by that
+ * and its pid, and frees what only further samples need: none can be added then. */
 void profile_close(struct profile *profile);
+
+/* What a reader knows the thread's process by: several JVMs are all "java". */
+static inline const char *profile_process(const struct profile_thread *thread)
+{
+    return thread->program[0] ? thread->program : thread->process_name;
+}
 
 /*
  * The profile as one that kept less would be: without times, or identities, which it may have.

@@ -59,6 +59,6 @@ void track_name(const struct profile *profile, const struct track_samples *track
     const struct profile_thread *thread = &profile->threads[known->thread];
     const struct recording *recording = profile->recording;
     const char *event = recording->event_count > 1 ? recording->events[track->event].name : NULL;
-    snprintf(text, size, "%s/%u %s/%u%s%s", thread->process_name, known->pid, thread->comm,
+    snprintf(text, size, "%s/%u %s/%u%s%s", profile_process(thread), known->pid, thread->comm,
              known->tid, event ? " " : "", event ? event : "");
 }

@@ -131,8 +131,11 @@ static int put_threads(const struct view *v)
     for (uint32_t i = 0; i < shown; i++) {
         const struct profile_track *track = &profile->tracks[rows[i].track];
         put_share(v, rows[i].weight);
-        packed_output_printf(v->output, "%9" PRIu64 "  %9" PRIu32 "  ", rows[i].samples,
-                             track->tid);
+        char tid[12] = "-"; /* a group is no thread */
+        if (!(track->tid & RESOLVED_OWN_TID)) {
+            snprintf(tid, sizeof tid, "%" PRIu32, track->tid);
+        }
+        packed_output_printf(v->output, "%9" PRIu64 "  %9s  ", rows[i].samples, tid);
         cell_put(v->output, profile->threads[track->thread].comm, v->look->width, false);
         packed_output_text(v->output, "\n");
     }

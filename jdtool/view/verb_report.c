@@ -89,7 +89,13 @@ static int parse(const struct verb *verb, int argc, char **argv, struct report_v
     if (status == STATUS_DONE && !report->input.input) {
         status = wrong_usage(verb, "-i RECORDING is needed");
     }
-    if (report->input.is_grouped && report->look.rows == REPORT_METHODS) {
+    bool is_by_thread = report->look.rows == REPORT_METHODS || report->look.rows == REPORT_THREADS;
+    if (status == STATUS_DONE && report->input.is_grouped && !is_by_thread) {
+        status =
+            wrong_usage(verb, "--by prints one row for each group: leave out --lines, --callers "
+                              "and --callees");
+    }
+    if (report->input.is_grouped && is_by_thread) {
         report->look.rows = REPORT_THREADS; /* of which there is one for each group */
     }
     return status;

@@ -50,6 +50,12 @@ grep -qE "%.* Market [0-9]+$" output || fail "the process has no main class and 
 cp output grouped
 run 0 "$JDPERF" report p --by process # ...--threads goes without saying
 cmp output grouped || fail "--by changes nothing: $(cat output)"
+run 0 "$JDPERF" report p --by label:team
+grep -qE '% +[0-9]+ +-  \[no team\]$' output || fail "a group of samples has the number of a thread: $(cat output)"
+run 2 "$JDPERF" report p --by process --lines
+says 'report: --by prints one row for each group'
+run 0 "$JDPERF" export p firefox -o - # other readers tell several JVMs apart, too
+grep -q '"processName": *"Market"' output || fail "Firefox's profiler is not told what the process runs"
 run 0 "$JDPERF" report p --callers mergeLo
 grep -m 1 % output | grep -q mergeLo || fail "the method asked for is not at the top"
 says 'call_stub'
