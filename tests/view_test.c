@@ -1,6 +1,7 @@
 /* Parts of jdtool view: requests, the front end's fields, access, and counts per instruction. */
 #include "test.h"
 
+#include "jdtool/profile/method_tallies.h"
 #include "jdtool/resolve/source_texts.h"
 #include "jdtool/view/annotate.h"
 #include "jdtool/view/cells.h"
@@ -335,6 +336,73 @@ TEST(test_order_of_codes_by_event)
 }
 
 /* ---- The report's trees and names ---- */
+
+/* All waits end in the scheduler: they are counted to what waited. */
+TEST(test_waits_are_counted_to_what_waited)
+{
+    struct recorded_event events[] = {{.name = "cpu-clock", .unit = "nanoseconds"},
+                                      {.name = "off-cpu", .unit = "nanoseconds"}};
+    struct recording recording = {.events = events, .event_count = 2};
+    enum { SCHEDULE, FUTEX, PARK, TAKE, RUN, IDLE, FUNCTIONS };
+    struct profile_function functions[FUNCTIONS] = {{.name = "schedule"}, {.name = "futex"},
+                                                    {.name = "park"},     {.name = "A.take()"},
+                                                    {.name = "A.run()"},  {.name = "[idle]"}};
+    struct profile_line lines[FUNCTIONS] = {
+        {.function = SCHEDULE, .kind = RESOLVED_KERNEL},
+        {.function = FUTEX, .kind = RESOLVED_KERNEL},
+        {.function = PARK, .kind = RESOLVED_NATIVE},
+        {.function = TAKE, .kind = RESOLVED_INLINED},
+        {.function = RUN, .kind = RESOLVED_COMPILED},
+        {.function = IDLE, .kind = RESOLVED_SUBJECT},
+    };
+    struct profile_location locations[] = {{.first_line = SCHEDULE, .line_count = 2},
+                                           {.first_line = PARK, .line_count = 1},
+                                           {.first_line = TAKE, .line_count = 2},
+                                           {.first_line = IDLE, .line_count = 1}};
+    struct profile_node nodes[] = {{PROFILE_NONE, 3}, /* 0: of who is idle: 0, 1, 2, 3 */
+                                   {0, 2},
+                                   {1, 1},
+                                   {2, 0},
+                                   {PROFILE_NONE, 2}, /* 4: of Java: 4, 5, 6 */
+                                   {4, 1},
+                                   {5, 0},
+                                   {PROFILE_NONE, 1}, /* 7: native: 7, 8 */
+                                   {7, 0},
+                                   {PROFILE_NONE, 0}}; /* 9: the kernel alone */
+    struct profile_sample samples[] = {
+        {.event = 0, .weight = 1, .count = 1, .node = 6},
+        {.event = 1, .weight = 10, .count = 1, .node = 3},
+        {.event = 1, .weight = 100, .count = 1, .node = 6},
+        {.event = 1, .weight = 1000, .count = 1, .node = 8},
+        {.event = 1, .weight = 10000, .count = 1, .node = 9},
+        {.event = 1, .weight = 100000, .count = 1, .node = PROFILE_NONE},
+    };
+    const struct profile profile = {.recording = &recording,
+                                    .functions = functions,
+                                    .function_count = FUNCTIONS,
+                                    .lines = lines,
+                                    .line_count = FUNCTIONS,
+                                    .locations = locations,
+                                    .location_count = 4,
+                                    .nodes = nodes,
+                                    .node_count = 10,
+                                    .samples = samples,
+                                    .sample_count = 6};
+    static const uint64_t selfs[FUNCTIONS][2] = {
+        [SCHEDULE] = {1, 10000}, [PARK] = {0, 1000}, [TAKE] = {0, 100}, [IDLE] = {0, 10}};
+    static const uint64_t totals[FUNCTIONS] = {11110, 11110, 1110, 110, 110, 10};
+    struct method_tallies tallies;
+    assert_int_equal(method_tallies_make(&profile, &tallies), 0);
+    assert_int_equal(tallies.methods.count, FUNCTIONS);
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
+        const uint64_t *weights = method_tally_weights(&tallies, &tallies.methods, i);
+        uint32_t function = tallies.methods.list[i].function;
+        assert_int_equal(weights[0], selfs[function][0]);
+        assert_int_equal(weights[1], selfs[function][1]);
+        assert_int_equal(weights[3], totals[function]);
+    }
+    method_tallies_free(&tallies);
+}
 
 /* A branch is left out for what it took of the method that was asked for, not of the profile. */
 TEST(test_callers_of_a_method_that_took_little)

@@ -45,17 +45,44 @@ static int count(const struct method_tallies *r, struct tallies *tallies, uint32
     return 0;
 }
 
+/* How many lines of a wait's stack lie inside that to which it is counted. */
+static uint32_t lines_inside(const struct profile *profile, uint32_t node)
+{
+    uint32_t depth = 0;
+    uint32_t in_kernel = 0;
+    uint32_t java = PROFILE_NONE;
+    for (uint32_t at = node; at != PROFILE_NONE; at = profile->nodes[at].parent) {
+        const struct profile_location *location = &profile->locations[profile->nodes[at].location];
+        for (uint32_t k = 0; k < location->line_count; k++, depth++) {
+            uint8_t kind = profile->lines[location->first_line + k].kind;
+            if (kind == RESOLVED_SUBJECT) { /* "[idle]" */
+                return depth;
+            }
+            if (java == PROFILE_NONE && (kind == RESOLVED_COMPILED || kind == RESOLVED_INLINED ||
+                                         kind == RESOLVED_INTERPRETED)) {
+                java = depth;
+            }
+            in_kernel += kind == RESOLVED_KERNEL && in_kernel == depth;
+        }
+    }
+    return java != PROFILE_NONE ? java : in_kernel < depth ? in_kernel : 0;
+}
+
 static int count_sample(struct method_tallies *r, uint32_t id)
 {
     const struct profile *profile = r->profile;
+    const struct profile_sample *sample = &profile->samples[id];
+    uint32_t inside = event_is_wait(&profile->recording->events[sample->event])
+                          ? lines_inside(profile, sample->node)
+                          : 0;
+    uint32_t depth = 0;
     uint32_t callee = PROFILE_NONE;
     int err = 0;
-    for (uint32_t at = profile->samples[id].node; !err && at != PROFILE_NONE;
-         at = profile->nodes[at].parent) {
+    for (uint32_t at = sample->node; !err && at != PROFILE_NONE; at = profile->nodes[at].parent) {
         const struct profile_location *location = &profile->locations[profile->nodes[at].location];
-        for (uint32_t k = 0; !err && k < location->line_count; k++) {
+        for (uint32_t k = 0; !err && k < location->line_count; k++, depth++) {
             const struct profile_line *line = &profile->lines[location->first_line + k];
-            bool is_self = callee == PROFILE_NONE;
+            bool is_self = depth == inside;
             err = count(r, &r->methods, line->function, 0, id, is_self);
             if (!err) {
                 bool is_compiled = line->kind == RESOLVED_COMPILED;
@@ -66,7 +93,7 @@ static int count_sample(struct method_tallies *r, uint32_t id)
             if (!err && line->line) {
                 err = count(r, &r->lines, line->function, line->line, id, is_self);
             }
-            if (!err && !is_self) {
+            if (!err && callee != PROFILE_NONE) {
                 err = count(r, &r->callers, callee, line->function, id, false);
             }
             callee = line->function;

@@ -47,6 +47,12 @@ static inline bool event_is_bytes(const struct recorded_event *event)
     return strcmp(event->unit, "bytes") == 0;
 }
 
+/* Its stacks end in the kernel's scheduler, whatever the thread waited for. */
+static inline bool event_is_wait(const struct recorded_event *event)
+{
+    return strcmp(event->name, "off-cpu") == 0 || strcmp(event->name, "runnable") == 0;
+}
+
 /* One dump of a JVM. A process may have had several, one after the other. */
 struct recorded_jvm {
     uint32_t pid;
