@@ -94,16 +94,16 @@ static void copy(const char *from, const char *to)
 }
 
 struct id {
-    uint8_t bytes[OBJECT_ID_MAX];
+    uint8_t bytes[BUILD_ID_MAX];
     uint8_t size;
-    char text[OBJECT_ID_MAX * 2 + 1];
+    char text[BUILD_ID_MAX * 2 + 1];
 };
 
 static struct id id_of(const char *path)
 {
     struct id id = {.size = 0};
     struct objects *objects = new_objects(true);
-    struct object_place place = {.path = path};
+    struct object_place place = {.file.path = path};
     struct object *object = objects_find(objects, &place);
     assert_true(object_open(object));
     id.size = (uint8_t)object_build_id(object, id.bytes);
@@ -115,7 +115,13 @@ static struct id id_of(const char *path)
     return id;
 }
 
-static size_t build_id_alone(const uint8_t *bytes, size_t size, uint8_t id[OBJECT_ID_MAX])
+static void set_id(struct object_place *place, const uint8_t id[BUILD_ID_MAX])
+{
+    memcpy(place->file.build_id, id, BUILD_ID_MAX);
+    place->file.build_id_size = BUILD_ID_MAX;
+}
+
+static size_t build_id_alone(const uint8_t *bytes, size_t size, uint8_t id[BUILD_ID_MAX])
 {
     int fd = memfd_create("elf", MFD_CLOEXEC);
     assert_int_equal(write(fd, bytes, size), (ssize_t)size);
@@ -128,7 +134,7 @@ static size_t build_id_alone(const uint8_t *bytes, size_t size, uint8_t id[OBJEC
 TEST_WITH(a_build_id_is_read_alone, make_directory, remove_directory)
 {
     struct id known = id_of("/proc/self/exe");
-    uint8_t id[OBJECT_ID_MAX] = {0};
+    uint8_t id[BUILD_ID_MAX] = {0};
     static uint8_t bytes[65536];
     struct stat status;
     assert_int_equal(stat("/proc/self/exe", &status), 0);
@@ -179,7 +185,7 @@ TEST_WITH(a_build_id_of_32_bits_is_read, make_directory, remove_directory)
              .note = {.n_namesz = 4, .n_descsz = 20, .n_type = NT_GNU_BUILD_ID},
              .name = ELF_NOTE_GNU};
     memcpy(elf.id, "twenty bytes, enough", sizeof elf.id);
-    uint8_t id[OBJECT_ID_MAX] = {0};
+    uint8_t id[BUILD_ID_MAX] = {0};
     elf.segments[1].p_offset = sizeof elf.file + sizeof elf.segments;
     elf.segments[1].p_filesz = (Elf32_Word)(sizeof elf - elf.segments[1].p_offset);
     assert_int_equal(build_id_alone((uint8_t *)&elf, sizeof elf, id), 20);
@@ -226,14 +232,14 @@ static void map_library(const char *path, struct mapped *mapped)
         char protection[8];
         char name[256] = "";
         if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %x:%x %" SCNu64 " %255s",
-                   &place->start, &place->end, protection, &mapped->file_offset, &place->major,
-                   &place->minor, &place->inode, name) == 8 &&
+                   &place->start, &place->end, protection, &mapped->file_offset, &place->file.major,
+                   &place->file.minor, &place->file.inode, name) == 8 &&
             strcmp(name, path) == 0 && protection[2] == 'x') {
             break;
         }
     }
     fclose(maps);
-    mapped->place.path = mapped->path;
+    mapped->place.file.path = mapped->path;
     mapped->place.pid = (uint32_t)getpid();
 }
 
@@ -301,9 +307,8 @@ TEST_WITH(a_removed_library_is_found_by_where_it_begins, make_directory, remove_
     mapped.place.end += 0x200000;
     for (int with_id = 0; with_id < 2; with_id++) {
         if (with_id) {
-            mapped.place.inode = 0;
-            mapped.place.id = id.bytes;
-            mapped.place.id_size = id.size;
+            mapped.place.file.inode = 0;
+            set_id(&mapped.place, id.bytes);
         }
         OWN(objects_free) struct objects *objects = new_objects(true);
         struct object *object = objects_find(objects, &mapped.place);
@@ -390,7 +395,7 @@ TEST_WITH(a_file_of_another_machine_is_refused, make_directory, remove_directory
     const char *path = in_directory("other.so");
     copy(LIBRARY_OLD, path);
     struct objects *objects = new_objects(true);
-    struct object_place place = {.path = path};
+    struct object_place place = {.file.path = path};
     assert_true(object_open(objects_find(objects, &place)));
     objects_free(objects);
     FILE *file = fopen(path, "r+be");
@@ -416,9 +421,8 @@ TEST_WITH(a_replaced_library_is_found_in_the_cache, make_directory, remove_direc
     map_library(path, &mapped);
     copy(LIBRARY_NEW, path);
     mapped.place.pid = 0x7fffffff;
-    mapped.place.inode = 0;
-    mapped.place.id = id.bytes;
-    mapped.place.id_size = id.size;
+    mapped.place.file.inode = 0;
+    set_id(&mapped.place, id.bytes);
     struct objects *objects = new_objects(true);
     struct object *object = objects_find(objects, &mapped.place);
     assert_false(object_open(object));
@@ -434,14 +438,14 @@ TEST_WITH(a_replaced_library_is_found_in_the_cache, make_directory, remove_direc
     check_name(object, &mapped, "library_work");
     /* The list of the recording serves mappings without an id. */
     assert_int_equal(objects_list_build_id(objects, path, id.bytes, id.size), 0);
-    mapped.place.id_size = 0;
+    mapped.place.file.build_id_size = 0;
     check_name(objects_find(objects, &mapped.place), &mapped, "library_root");
     objects_free(objects);
 
     /* A copy that lies under a wrong name is no use. */
     put_into_cache(LIBRARY_NEW, &id, "elf");
     objects = new_objects(true);
-    mapped.place.id_size = id.size;
+    mapped.place.file.build_id_size = id.size;
     assert_false(object_open(objects_find(objects, &mapped.place)));
     objects_free(objects);
     dlclose(mapped.handle);
@@ -474,33 +478,34 @@ TEST_WITH(an_inode_must_do_where_no_id_is_known, make_directory, remove_director
 TEST_WITH(one_object_for_one_file, make_directory, remove_directory)
 {
     OWN(objects_free) struct objects *objects = new_objects(true);
-    uint8_t ids[2][OBJECT_ID_MAX] = {{1}, {2}};
-    struct object_place place = {.path = "/no/lib.so", .id = ids[0], .id_size = 20, .pid = 1};
+    uint8_t ids[2][BUILD_ID_MAX] = {{1}, {2}};
+    struct object_place place = {.file.path = "/no/lib.so", .pid = 1};
+    set_id(&place, ids[0]);
     struct object *first = objects_find(objects, &place);
     place.pid = 2; /* another process: by its id it is the same */
     place.start = 4096;
     assert_ptr_equal(objects_find(objects, &place), first);
-    place.id = ids[1];
+    set_id(&place, ids[1]);
     struct object *second = objects_find(objects, &place);
     assert_ptr_not_equal(second, first);
     assert_int_equal(object_id(first), 0);
     assert_int_equal(object_id(second), 1);
-    place.id_size = 0;
-    place.inode = 7;
+    place.file.build_id_size = 0;
+    place.file.inode = 7;
     struct object *third = objects_find(objects, &place);
     place.pid = 3;
     assert_ptr_equal(objects_find(objects, &place), third);
-    place.inode = 8;
+    place.file.inode = 8;
     assert_ptr_not_equal(objects_find(objects, &place), third);
-    place.inode = 0; /* a path alone: each process may have another file there */
+    place.file.inode = 0; /* a path alone: each process may have another file there */
     struct object *fourth = objects_find(objects, &place);
     place.pid = 4;
     assert_ptr_not_equal(objects_find(objects, &place), fourth);
     /* A path with two ids serves none. */
     assert_int_equal(objects_list_build_id(objects, "/no/two.so", ids[0], 20), 0);
     assert_int_equal(objects_list_build_id(objects, "/no/two.so", ids[1], 20), 0);
-    place.path = "/no/two.so";
-    uint8_t id[OBJECT_ID_MAX];
+    place.file.path = "/no/two.so";
+    uint8_t id[BUILD_ID_MAX];
     assert_int_equal(object_build_id(objects_find(objects, &place), id), 0);
 }
 
@@ -510,7 +515,7 @@ TEST_WITH(memory_is_no_file, make_directory, remove_directory)
                                         "",       "relative.so", "/anon_hugepage"};
     OWN(objects_free) struct objects *objects = new_objects(true);
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
-        struct object_place place = {.path = paths[i]};
+        struct object_place place = {.file.path = paths[i]};
         struct object *object = objects_find(objects, &place);
         struct object_symbol symbol;
         assert_int_equal(object_state(object), OBJECT_NONE);
@@ -521,10 +526,9 @@ TEST_WITH(memory_is_no_file, make_directory, remove_directory)
 
 static struct object *vdso(struct objects *objects, const struct id *id)
 {
-    struct object_place place = {.path = "[vdso]"};
+    struct object_place place = {.file.path = "[vdso]"};
     if (id) {
-        place.id = id->bytes;
-        place.id_size = id->size;
+        set_id(&place, id->bytes);
     }
     return objects_find(objects, &place);
 }
@@ -591,8 +595,8 @@ TEST_WITH(a_stripped_file_has_its_symbols_elsewhere, make_directory, remove_dire
     struct mapped mapped;
     copy(LIBRARY_OLD, path);
     map_library(LIBRARY_OLD, &mapped);
-    mapped.place.path = path;
-    mapped.place.inode = 0;
+    mapped.place.file.path = path;
+    mapped.place.file.inode = 0;
     mapped.place.pid = 0;
     assert_int_equal(run("cd '%s' && objcopy --only-keep-debug lib.so lib.debug && "
                          "objcopy -S -R .comment lib.so stripped && "
@@ -644,8 +648,7 @@ TEST_WITH(a_stripped_file_has_its_symbols_elsewhere, make_directory, remove_dire
     objects_free(objects);
     /* Alone, without the file: names, no frames. */
     assert_int_equal(unlink(path), 0);
-    mapped.place.id = id.bytes;
-    mapped.place.id_size = id.size;
+    set_id(&mapped.place, id.bytes);
     objects = new_objects(true);
     object = objects_find(objects, &mapped.place);
     assert_true(object_symbol(object, address, &symbol));
@@ -669,8 +672,8 @@ TEST_WITH(lines_of_the_c_library_are_not_unpacked, make_directory, remove_direct
             snprintf(path, sizeof path, "%s", in_directory(names[i]));
             copy(LIBRARY_OLD, path);
             map_library(LIBRARY_OLD, &mapped);
-            mapped.place.path = path;
-            mapped.place.inode = 0;
+            mapped.place.file.path = path;
+            mapped.place.file.inode = 0;
             mapped.place.pid = 0;
             assert_int_equal(
                 apart ? run("cd '%s' && objcopy --only-keep-debug %s lib.debug && objcopy -S "
@@ -713,7 +716,7 @@ TEST_WITH(packed_symbols_are_unpacked, make_directory, remove_directory)
                          directory),
                      0);
     struct objects *objects = new_objects(true);
-    struct object_place place = {.path = in_directory("lib.so")};
+    struct object_place place = {.file.path = in_directory("lib.so")};
     struct object *object = objects_find(objects, &place);
     struct object_symbol symbol;
     bool found = false; /* a function of the start-up code, local to the file */
@@ -810,8 +813,8 @@ TEST_WITH(too_much_packed_dwarf_is_left_out, make_directory, remove_directory)
         struct objects_counts counts;
         const char *path = in_directory("lib.so");
         map_library(LIBRARY_OLD, &mapped);
-        mapped.place.path = path;
-        mapped.place.inode = 0;
+        mapped.place.file.path = path;
+        mapped.place.file.inode = 0;
         mapped.place.pid = 0;
         assert_int_equal(run("cd '%s' && truncate -s %d zeros && objcopy %s '%s' plain.so && "
                              "objcopy %s plain.so lib.so",
@@ -881,7 +884,7 @@ TEST_WITH(hostile_files_are_refused_at_once, make_directory, remove_directory)
                      0);
     OWN(objects_free) struct objects *objects = new_objects(true);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        struct object_place place = {.path = in_directory(names[i])};
+        struct object_place place = {.file.path = in_directory(names[i])};
         struct object *object = objects_find(objects, &place);
         struct object_symbol symbol;
         const struct object_inline *inlines;
@@ -1001,7 +1004,7 @@ static struct object *write_frames(struct objects *objects, const struct frame_s
     assert_int_equal(pwrite(fd, names, sizeof names, NAMES), sizeof names);
     assert_int_equal(pwrite(fd, frame->bytes, frame->size, AT), frame->size);
     close(fd);
-    return objects_find(objects, &(struct object_place){.path = path});
+    return objects_find(objects, &(struct object_place){.file.path = path});
 }
 
 /* Whether the row of CODE is found; if not, that the file was refused for that. */
@@ -1119,7 +1122,7 @@ TEST_WITH(a_way_back_from_signals_is_known_by_its_code, make_directory, remove_d
     struct object_symbol symbol;
     assert_int_equal(objects_new(&options, &objects), 0);
     struct object *object =
-        objects_find(objects, &(struct object_place){.path = in_directory("vdso.so")});
+        objects_find(objects, &(struct object_place){.file.path = in_directory("vdso.so")});
     uint64_t before = 0;
     while (!object_symbol(object, before, &symbol)) {
         assert_true(++before < 1 << 20);
@@ -1147,7 +1150,7 @@ TEST_WITH(a_system_call_that_returns_from_a_signal_has_its_row, make_directory, 
     }
     struct objects *objects = new_objects(true);
     struct object *object =
-        objects_find(objects, &(struct object_place){.path = in_directory("back.so")});
+        objects_find(objects, &(struct object_place){.file.path = in_directory("back.so")});
     struct object_symbol symbol;
     uint64_t back = 0;
     while (!object_symbol(object, back, &symbol)) {
@@ -1194,7 +1197,7 @@ TEST_WITH(lines_that_take_too_long_are_given_up, make_directory, remove_director
         struct object_symbol symbol;
         assert_int_equal(objects_new(&options, &objects), 0);
         struct object *object =
-            objects_find(objects, &(struct object_place){.path = in_directory("slow.so")});
+            objects_find(objects, &(struct object_place){.file.path = in_directory("slow.so")});
         uint64_t address = 0;
         while (!object_symbol(object, address, &symbol)) {
             assert_true(++address < 1 << 20);
@@ -1219,7 +1222,7 @@ TEST_WITH(a_file_of_others_may_shrink, make_directory, remove_directory)
     copy(LIBRARY_OLD, path);
     assert_int_equal(chmod(path, 0666), 0);
     OWN(objects_free) struct objects *objects = new_objects(true);
-    struct object_place place = {.path = path};
+    struct object_place place = {.file.path = path};
     struct object *object = objects_find(objects, &place);
     uint64_t address = address_of(object, &mapped, "library_work");
     assert_int_equal(truncate(path, 4096), 0);
@@ -1242,7 +1245,7 @@ TEST_WITH(few_files_are_open_at_a_time, make_directory, remove_directory)
         assert_int_equal(link(i ? in_directory("lib0.so") : LIBRARY_OLD, in_directory(name)) == 0 ||
                              run("cp '%s' '%s'", LIBRARY_OLD, in_directory(name)) == 0,
                          true);
-        struct object_place place = {.path = in_directory(name)};
+        struct object_place place = {.file.path = in_directory(name)};
         all[i] = objects_find(objects, &place);
     }
     for (int round = 0; round < 2; round++) {
@@ -1269,7 +1272,7 @@ TEST_WITH(endless_files_share_one_object, make_directory, remove_directory)
     OWN(objects_free) struct objects *objects = new_objects(true);
     struct object *last = NULL;
     for (uint64_t i = 0; i < OBJECTS_MAX + 10; i++) {
-        struct object_place place = {.path = "/no/such.so", .inode = i + 1};
+        struct object_place place = {.file.path = "/no/such.so", .file.inode = i + 1};
         last = objects_find(objects, &place);
     }
     assert_int_equal(object_state(last), OBJECT_TOO_MANY);
@@ -1295,7 +1298,7 @@ TEST_WITH(nothing_is_asked_over_the_network, make_directory, remove_directory)
     (void)run("strip -S -x '%s'", in_directory("lib.so"));
     struct objects *objects = new_objects(true);
     assert_null(getenv("DEBUGINFOD_URLS"));
-    struct object_place place = {.path = in_directory("lib.so")};
+    struct object_place place = {.file.path = in_directory("lib.so")};
     struct object *object = objects_find(objects, &place);
     for (uint64_t at = 0x1000; at < 0x1400; at += 16) {
         const struct object_inline *inlines;
@@ -1554,7 +1557,7 @@ TEST_WITH(stacks_end_in_start_routines, make_directory, remove_directory)
     Dl_info info;
     assert_int_not_equal(dladdr(dlsym(handle, "gnu_get_libc_version"), &info), 0);
     char path[PATH_MAX];
-    struct object_place place = {.path = realpath(info.dli_fname, path)};
+    struct object_place place = {.file.path = realpath(info.dli_fname, path)};
     struct object *libc = objects_find(objects, &place);
     uint64_t clone_at = (uint64_t)(uintptr_t)dlsym(handle, "clone");
     uint64_t other_at = (uint64_t)(uintptr_t)dlsym(handle, "gnu_get_libc_version");

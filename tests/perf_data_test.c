@@ -815,15 +815,15 @@ TEST(a_mapping_tells_its_build_id)
         assert_int_equal(perf_data_next(data, &record), 1);
         assert_non_null(record.mapping);
         struct mapping mapping = *record.mapping;
-        assert_string_equal(mapping.path, "/lib/x.so");
+        assert_string_equal(mapping.file.path, "/lib/x.so");
         uint8_t size = i < 2 ? sizes[i] : 0; /* a size that cannot be is none */
-        assert_int_equal(mapping.build_id_size, size);
+        assert_int_equal(mapping.file.build_id_size, size);
         for (uint8_t k = 0; k < 20; k++) {
-            assert_int_equal(mapping.build_id[k], k < size ? k + 1 : 0);
+            assert_int_equal(mapping.file.build_id[k], k < size ? k + 1 : 0);
         }
-        assert_int_equal(mapping.inode, i == 4 ? 77 : 0);
-        assert_int_equal(mapping.major, i == 4 ? 8 : 0);
-        assert_int_equal(mapping.minor, i == 4 ? 2 : 0);
+        assert_int_equal(mapping.file.inode, i == 4 ? 77 : 0);
+        assert_int_equal(mapping.file.major, i == 4 ? 8 : 0);
+        assert_int_equal(mapping.file.minor, i == 4 ? 2 : 0);
     }
 }
 
@@ -853,9 +853,9 @@ TEST(a_build_id_that_nobody_asked_for_is_an_inode)
         bool is_id = i == 4;
         assert_int_equal(perf_data_next(data, &record), 1);
         assert_non_null(record.mapping);
-        assert_int_equal(record.mapping->build_id_size, is_id ? 20 : 0);
-        assert_int_equal(record.mapping->inode, is_id ? 0 : 77);
-        assert_int_equal(record.mapping->major, is_id ? 0 : majors[i]);
+        assert_int_equal(record.mapping->file.build_id_size, is_id ? 20 : 0);
+        assert_int_equal(record.mapping->file.inode, is_id ? 0 : 77);
+        assert_int_equal(record.mapping->file.major, is_id ? 0 : majors[i]);
         struct perf_event_header header; /* as it is written again */
         memcpy(&header, record.bytes, sizeof header);
         assert_int_equal(header.misc, record.misc);

@@ -79,9 +79,9 @@ int __wrap_code_index_follow(const char *path, int fd, struct code_index **out)
     return __real_code_index_follow(path, fd, out);
 }
 
-size_t __real_elf_file_build_id(const struct elf_file *file, uint8_t id[OBJECT_ID_MAX]);
-size_t __wrap_elf_file_build_id(const struct elf_file *file, uint8_t id[OBJECT_ID_MAX]);
-size_t __wrap_elf_file_build_id(const struct elf_file *file, uint8_t id[OBJECT_ID_MAX])
+size_t __real_elf_file_build_id(const struct elf_file *file, uint8_t id[BUILD_ID_MAX]);
+size_t __wrap_elf_file_build_id(const struct elf_file *file, uint8_t id[BUILD_ID_MAX]);
+size_t __wrap_elf_file_build_id(const struct elf_file *file, uint8_t id[BUILD_ID_MAX])
 {
     planted("an ELF file");
     return __real_elf_file_build_id(file, id);

@@ -92,7 +92,7 @@ static const char *at(uint32_t pid, uint64_t address)
     if (!mapped) {
         return "-";
     }
-    snprintf(text, sizeof text, "%s+%" PRIx64, mapped->file->path,
+    snprintf(text, sizeof text, "%s+%" PRIx64, mapped->file->identity.path,
              address - mapped->start + mapped->file_offset);
     return text;
 }
@@ -132,7 +132,7 @@ TEST_WITH(files_differ_by_their_inodes, new_table, free_table)
     const struct mapped_file *one = process_mapped_at(process, 0x10000)->file;
     assert_int_equal(one->inode, 1);
     assert_ptr_not_equal(process_mapped_at(process, 0x20000)->file, one);
-    assert_int_equal(process_mapped_at(process, 0x30000)->file->inode, 3);
+    assert_int_equal(process_mapped_at(process, 0x30000)->file->identity.inode, 3);
     assert_ptr_equal(process_mapped_at(process, 0x40000)->file, one);
 }
 

@@ -575,7 +575,7 @@ static void find_own(void *context, uint64_t address, struct unwind_place *place
         const struct own_mapping *mapping = &own->mappings[i];
         if (address >= mapping->start && address < mapping->end) {
             place->mapped = true;
-            struct object_place of = {.path = mapping->path, .pid = (uint32_t)getpid()};
+            struct object_place of = {.file.path = mapping->path, .pid = (uint32_t)getpid()};
             struct object *object = objects_find(own->objects, &of);
             place->object = object_address(object, address - mapping->start + mapping->offset,
                                            &place->file_address)

@@ -46,10 +46,10 @@ static bool parse_mapping(char *line, struct process_mapping *mapping)
     }
     mapping->rights = at + 1;
     mapping->offset = strtoull(at + 5, &at, 16);
-    mapping->major = (unsigned)strtoul(at, &at, 16);
-    mapping->minor = *at == ':' ? (unsigned)strtoul(at + 1, &at, 16) : 0;
-    mapping->inode = strtoull(at, &at, 10);
-    mapping->path = at + strspn(at, " ");
+    mapping->file.major = (unsigned)strtoul(at, &at, 16);
+    mapping->file.minor = *at == ':' ? (unsigned)strtoul(at + 1, &at, 16) : 0;
+    mapping->file.inode = strtoull(at, &at, 10);
+    mapping->file.path = at + strspn(at, " ");
     return true;
 }
 
@@ -61,7 +61,7 @@ void process_mappings(int fd, bool (*take)(void *context, struct process_mapping
     size_t room = 0;
     bool more = maps != NULL;
     while (more && getline(&line, &room, maps) > 0) {
-        struct process_mapping mapping;
+        struct process_mapping mapping = {0};
         more = !parse_mapping(line, &mapping) || take(context, &mapping);
     }
     free(line);
@@ -76,6 +76,14 @@ void process_root_read(int directory, struct process_root *root)
 {
     ssize_t length = readlinkat(directory, "root", root->path, sizeof root->path - 1);
     root->path[length > 1 ? length : 0] = '\0'; /* "/" is in front of every path */
+}
+
+size_t process_path_length(const char *path)
+{
+    static const char deleted[] = " (deleted)";
+    size_t length = strlen(path);
+    size_t mark = sizeof deleted - 1;
+    return length > mark && strcmp(path + length - mark, deleted) == 0 ? length - mark : length;
 }
 
 const char *process_path(const struct process_root *root, const char *path)

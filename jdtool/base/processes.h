@@ -1,9 +1,9 @@
 #ifndef JD_TOOL_PROCESSES_H
 #define JD_TOOL_PROCESSES_H
 
+#include "jdtool/base/file_identity.h"
+
 #include <limits.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 /* Calls take for every process that /proc lists, until it returns false. */
@@ -20,10 +20,9 @@ const char *process_stat_field(const char *text, int number);
 
 /* A line of /proc/PID/maps. */
 struct process_mapping {
-    uint64_t start, end, offset, inode;
-    unsigned major, minor;
-    const char *rights; /* "r-xp", and what is behind */
-    char *path;         /* "": none */
+    uint64_t start, end, offset;
+    struct file_identity file; /* without a build-id */
+    const char *rights;        /* "r-xp", and what is behind */
 };
 
 /* Calls take for each mapping in the maps that are open as fd, until it returns false; closes fd,
@@ -39,6 +38,9 @@ struct process_root {
 
 /* directory: /proc/PID, open. */
 void process_root_read(int directory, struct process_root *root);
+
+/* How long such a path is without the kernel's mark on a file that has no name any more. */
+size_t process_path_length(const char *path);
 
 /* Such a path as the process itself sees it: a part of the given one. */
 const char *process_path(const struct process_root *root, const char *path);

@@ -292,7 +292,7 @@ static void check_libjvm(struct doctor *doctor, struct jvm *jvm)
 
 static bool look_for_musl(void *found, struct process_mapping *mapping)
 {
-    *(bool *)found |= strstr(mapping->path, "/ld-musl-") != NULL;
+    *(bool *)found |= strstr(mapping->file.path, "/ld-musl-") != NULL;
     return true;
 }
 

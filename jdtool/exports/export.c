@@ -119,7 +119,7 @@ uint64_t export_event_period(const struct recorded_event *event)
 void export_build_id(const struct module *module, char text[EXPORT_BUILD_ID_MAX])
 {
     text[0] = '\0';
-    for (uint32_t i = 0; i < module->build_id_size && i < MODULE_BUILD_ID_MAX; i++) {
+    for (uint32_t i = 0; i < module->build_id_size && i < BUILD_ID_MAX; i++) {
         snprintf(text + 2 * (size_t)i, 3, "%02x", module->build_id[i]);
     }
 }

@@ -270,20 +270,16 @@ struct path_search {
 
 static bool take_path(void *context, struct process_mapping *mapping)
 {
-    static const char deleted[] = " (deleted)";
     struct path_search *search = context;
-    char *path = mapping->path;
-    size_t length = strlen(path);
-    if (length > sizeof deleted - 1 && strcmp(path + length - (sizeof deleted - 1), deleted) == 0) {
-        length -= sizeof deleted - 1;
-        path[length] = '\0';
-    }
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof path, "%.*s", (int)process_path_length(mapping->file.path),
+                          mapping->file.path);
     /* A library that failed to load may leave a mapping behind, but none that can be executed. */
     if ((mapping->rights[2] != 'x' && !search->name->data) || path[0] != '/' ||
         length >= PATH_MAX || !name_fits(path, search->name)) {
         return true;
     }
-    memcpy(search->path, path, length + 1);
+    memcpy(search->path, path, (size_t)length + 1);
     search->start = mapping->start;
     search->end = mapping->end;
     search->found = true;
@@ -324,8 +320,8 @@ struct inode_search {
 static bool take_inode(void *context, struct process_mapping *mapping)
 {
     struct inode_search *search = context;
-    search->found = mapping->inode == search->inode &&
-                    makedev(mapping->major, mapping->minor) == search->device;
+    search->found = mapping->file.inode == search->inode &&
+                    makedev(mapping->file.major, mapping->file.minor) == search->device;
     return !search->found;
 }
 

@@ -39,7 +39,7 @@ enum { FILES_MAX = 2048 };
 /* Of these a process without rights tells what the samples say, and then what the files do. */
 struct wanted {
     char path[PATH_MAX];
-    uint8_t id[MODULE_BUILD_ID_MAX];
+    uint8_t id[BUILD_ID_MAX];
     uint32_t size; /* of the build-id */
     bool is_kernel;
     bool is_sound; /* the file has this build-id */
@@ -100,7 +100,7 @@ static int check_ids(void *context)
     struct files *files = context;
     for (uint32_t i = 0; i < files->count; i++) {
         struct wanted *wanted = &files->list[i];
-        uint8_t id[OBJECT_ID_MAX];
+        uint8_t id[BUILD_ID_MAX];
         struct elf_file file;
         char path[32];
         snprintf(path, sizeof path, "/proc/self/fd/%d", files->fds[i]);
@@ -149,7 +149,7 @@ static void bound(struct files *files)
     for (uint32_t i = 0; i < files->count; i++) {
         struct wanted *wanted = &files->list[i];
         wanted->path[PATH_MAX - 1] = '\0';
-        wanted->size = wanted->size <= MODULE_BUILD_ID_MAX ? wanted->size : 0;
+        wanted->size = wanted->size <= BUILD_ID_MAX ? wanted->size : 0;
     }
 }
 

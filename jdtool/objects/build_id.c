@@ -24,7 +24,7 @@ static bool read_at(int fd, uint64_t offset, void *to, size_t size)
 }
 
 /* Notes: a head, a name, and what it tells, each padded. */
-static size_t find_note(const uint8_t *notes, size_t size, size_t align, uint8_t id[OBJECT_ID_MAX])
+static size_t find_note(const uint8_t *notes, size_t size, size_t align, uint8_t id[BUILD_ID_MAX])
 {
     size_t pad = align == 8 ? 7 : 3;
     for (size_t at = 0; size - at >= sizeof(Elf64_Nhdr);) {
@@ -38,7 +38,7 @@ static size_t find_note(const uint8_t *notes, size_t size, size_t align, uint8_t
         }
         if (head.n_type == NT_GNU_BUILD_ID && head.n_namesz == sizeof ELF_NOTE_GNU &&
             memcmp(notes + at, ELF_NOTE_GNU, sizeof ELF_NOTE_GNU) == 0 && head.n_descsz > 0) {
-            size_t found = head.n_descsz < OBJECT_ID_MAX ? head.n_descsz : OBJECT_ID_MAX;
+            size_t found = head.n_descsz < BUILD_ID_MAX ? head.n_descsz : BUILD_ID_MAX;
             memcpy(id, notes + at + name, found);
             return found;
         }
@@ -51,7 +51,7 @@ static size_t find_note(const uint8_t *notes, size_t size, size_t align, uint8_t
 }
 
 static size_t read_segment(int fd, uint64_t offset, uint64_t size, uint64_t align,
-                           uint8_t id[OBJECT_ID_MAX])
+                           uint8_t id[BUILD_ID_MAX])
 {
     uint8_t notes[NOTES_MAX];
     if (size > sizeof notes) {
@@ -77,7 +77,7 @@ static bool read_head(int fd, uint64_t offset, bool wide, Elf64_Phdr *head)
     return true;
 }
 
-size_t build_id_read(int fd, uint8_t id[OBJECT_ID_MAX])
+size_t build_id_read(int fd, uint8_t id[BUILD_ID_MAX])
 {
     union {
         uint8_t kind[EI_NIDENT];
@@ -106,7 +106,7 @@ size_t build_id_read(int fd, uint8_t id[OBJECT_ID_MAX])
     return size;
 }
 
-size_t build_id_find(int root, const char *path, uint64_t inode, uint8_t id[OBJECT_ID_MAX])
+size_t build_id_find(int root, const char *path, uint64_t inode, uint8_t id[BUILD_ID_MAX])
 {
     struct stat status;
     int fd = elf_file_open_only(root, path, &status);

@@ -12,10 +12,10 @@
 
 /* The build-id of the regular file that is open. Returns its size; 0: it has none, or is no ELF
  * file of this machine's byte order. */
-size_t build_id_read(int fd, uint8_t id[OBJECT_ID_MAX]);
+size_t build_id_read(int fd, uint8_t id[BUILD_ID_MAX]);
 
 /* The same of the file at `path` below the directory `root`, through links as the process there
  * would follow them, if it is the one of this inode. */
-size_t build_id_find(int root, const char *path, uint64_t inode, uint8_t id[OBJECT_ID_MAX]);
+size_t build_id_find(int root, const char *path, uint64_t inode, uint8_t id[BUILD_ID_MAX]);
 
 #endif

@@ -181,15 +181,15 @@ void elf_file_close(struct elf_file *file)
     *file = ELF_FILE_NONE;
 }
 
-size_t elf_file_build_id(const struct elf_file *file, uint8_t id[OBJECT_ID_MAX])
+size_t elf_file_build_id(const struct elf_file *file, uint8_t id[BUILD_ID_MAX])
 {
     const void *found;
     ssize_t size = dwelf_elf_gnu_build_id(file->elf, &found);
     if (size <= 0) {
         return 0;
     }
-    if (size > OBJECT_ID_MAX) { /* perf cuts them as well */
-        size = OBJECT_ID_MAX;
+    if (size > BUILD_ID_MAX) { /* perf cuts them as well */
+        size = BUILD_ID_MAX;
     }
     memcpy(id, found, (size_t)size);
     return (size_t)size;
@@ -295,7 +295,7 @@ bool elf_file_symbol(const struct elf_file *file, const char *section, const cha
 void build_id_text(const uint8_t *id, size_t size, char text[BUILD_ID_TEXT])
 {
     static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < size && i < OBJECT_ID_MAX; i++) {
+    for (size_t i = 0; i < size && i < BUILD_ID_MAX; i++) {
         *text++ = digits[id[i] >> 4];
         *text++ = digits[id[i] & 15];
     }

@@ -59,7 +59,7 @@ void elf_file_read_here_and_there(const struct elf_file *file);
 void elf_file_close(struct elf_file *file); /* one that is not open is fine */
 
 /* The build-id in its notes. Returns its size; 0: it has none. */
-size_t elf_file_build_id(const struct elf_file *file, uint8_t id[OBJECT_ID_MAX]);
+size_t elf_file_build_id(const struct elf_file *file, uint8_t id[BUILD_ID_MAX]);
 
 /* The section of that name with its content in the file. NULL: there is none. */
 Elf_Scn *elf_file_section(const struct elf_file *file, const char *name, size_t *size);
@@ -81,7 +81,7 @@ bool elf_file_symbol(const struct elf_file *file, const char *section, const cha
                      GElf_Sym *symbol);
 
 /* Room for the two hexadecimal digits of each byte and an end. */
-#define BUILD_ID_TEXT (OBJECT_ID_MAX * 2 + 1)
+#define BUILD_ID_TEXT (BUILD_ID_MAX * 2 + 1)
 void build_id_text(const uint8_t *id, size_t size, char text[BUILD_ID_TEXT]);
 
 #endif

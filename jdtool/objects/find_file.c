@@ -20,7 +20,7 @@
 /* A search while it is under way: the most telling failure is the one that is reported. */
 struct search {
     const struct file_places *places;
-    const struct file_identity *wanted;
+    const struct object_place *wanted;
     struct found_file *out;
     enum object_state worst;
     bool replaced;             /* the listed build-id is not that of what was mapped */
@@ -37,7 +37,7 @@ int process_root(uint32_t pid)
 
 bool elf_file_has_id(const struct elf_file *file, const uint8_t *id, size_t size)
 {
-    uint8_t its[OBJECT_ID_MAX];
+    uint8_t its[BUILD_ID_MAX];
     return elf_file_build_id(file, its) == size && memcmp(its, id, size) == 0;
 }
 
@@ -61,7 +61,7 @@ static bool fits_machine(unsigned recorded, unsigned file)
 
 static bool has_recorded_inode(const struct search *search, const struct elf_file *file)
 {
-    const struct file_identity *wanted = search->wanted;
+    const struct file_identity *wanted = &search->wanted->file;
     return wanted->inode && file->inode == wanted->inode && major(file->device) == wanted->major &&
            minor(file->device) == wanted->minor;
 }
@@ -72,17 +72,17 @@ static bool has_recorded_inode(const struct search *search, const struct elf_fil
  */
 static bool is_wanted(struct search *search, const struct elf_file *file, const char *where)
 {
-    const struct file_identity *wanted = search->wanted;
-    uint8_t id[OBJECT_ID_MAX];
+    const struct file_identity *wanted = &search->wanted->file;
+    uint8_t id[BUILD_ID_MAX];
     char text[BUILD_ID_TEXT];
     char how[160];
     if (!fits_machine(search->places->machine, file->machine)) {
         note(search, OBJECT_UNSOUND, where, "is of another machine");
         return false;
     }
-    if (wanted->id_size) {
+    if (wanted->build_id_size) {
         size_t size = elf_file_build_id(file, id);
-        if (size == wanted->id_size && memcmp(id, wanted->id, size) == 0) {
+        if (size == wanted->build_id_size && memcmp(id, wanted->build_id, size) == 0) {
             return true;
         }
         build_id_text(id, size, text);
@@ -128,11 +128,11 @@ static bool try_path(struct search *search, int root, const char *path, const ch
  */
 static bool was_put_there_since(const struct search *search)
 {
-    const struct file_identity *wanted = search->wanted;
+    const struct object_place *wanted = search->wanted;
     const struct elf_file *file = &search->out->file;
-    return wanted->id_is_listed && search->places->here && wanted->inode && !file->overlay &&
-           file->inode != wanted->inode && major(file->device) == wanted->major &&
-           minor(file->device) == wanted->minor;
+    return wanted->id_is_listed && search->places->here && wanted->file.inode && !file->overlay &&
+           file->inode != wanted->file.inode && major(file->device) == wanted->file.major &&
+           minor(file->device) == wanted->file.minor;
 }
 
 /* The path that was recorded. */
@@ -154,7 +154,8 @@ static bool try_own_path(struct search *search, int root, const char *path, cons
 static bool take_end(void *context, struct process_mapping *mapping)
 {
     struct process_mapping *wanted = context;
-    if (mapping->start == wanted->start && (!wanted->inode || mapping->inode == wanted->inode)) {
+    if (mapping->start == wanted->start &&
+        (!wanted->file.inode || mapping->file.inode == wanted->file.inode)) {
         wanted->end = mapping->end;
     }
     return mapping->start < wanted->start;
@@ -162,16 +163,16 @@ static bool take_end(void *context, struct process_mapping *mapping)
 
 /* Where a mapping ends by now; 0: it is not there. A loader maps room for all of a library's
  * segments first, which is what was recorded, and puts the others over it (_dl_map_segments). */
-static uint64_t mapping_end(const struct file_identity *wanted)
+static uint64_t mapping_end(const struct object_place *wanted)
 {
-    struct process_mapping mapping = {.start = wanted->start, .inode = wanted->inode};
+    struct process_mapping mapping = {.start = wanted->start, .file.inode = wanted->file.inode};
     char path[32];
     snprintf(path, sizeof path, "/proc/%u/maps", wanted->pid);
     process_mappings(open(path, O_RDONLY | O_CLOEXEC), take_end, &mapping);
     return mapping.end;
 }
 
-static enum object_state open_mapping(const struct file_identity *wanted, uint64_t end,
+static enum object_state open_mapping(const struct object_place *wanted, uint64_t end,
                                       struct elf_file *file)
 {
     char path[80];
@@ -184,9 +185,9 @@ static enum object_state open_mapping(const struct file_identity *wanted, uint64
  * none. Only root may follow it. A listed build-id does not count against it. */
 static bool try_mapping(struct search *search)
 {
-    const struct file_identity *wanted = search->wanted;
+    const struct object_place *wanted = search->wanted;
     struct elf_file *file = &search->out->file;
-    if (!wanted->start || (!wanted->inode && !wanted->id_size)) {
+    if (!wanted->start || (!wanted->file.inode && !wanted->file.build_id_size)) {
         return false; /* the pid may be another process' by now, and nothing would tell */
     }
     enum object_state state = open_mapping(wanted, wanted->end, file);
@@ -200,7 +201,8 @@ static bool try_mapping(struct search *search)
     }
     if (fits_machine(search->places->machine, file->machine) &&
         (has_recorded_inode(search, file) ||
-         (wanted->id_size && elf_file_has_id(file, wanted->id, wanted->id_size)))) {
+         (wanted->file.build_id_size &&
+          elf_file_has_id(file, wanted->file.build_id, wanted->file.build_id_size)))) {
         return true;
     }
     elf_file_close(file);
@@ -239,14 +241,14 @@ static bool try_by_id(struct search *search, const char *directory, const char *
 {
     char id[BUILD_ID_TEXT];
     char path[PATH_MAX];
-    build_id_text(search->wanted->id, search->wanted->id_size, id);
+    build_id_text(search->wanted->file.build_id, search->wanted->file.build_id_size, id);
     int size = snprintf(path, sizeof path, "%s/.build-id/%.2s/%s%s", directory, id, id + 2, name);
     return size > 0 && size < PATH_MAX && try_path(search, -1, path, path);
 }
 
 static bool try_ids(struct search *search)
 {
-    if (search->wanted->id_size < 2) {
+    if (search->wanted->file.build_id_size < 2) {
         return false;
     }
     if (try_by_id(search, search->places->build_id_dir, "/elf")) {
@@ -263,7 +265,7 @@ static bool try_ids(struct search *search)
 /* The kernel maps the same vdso into every process. */
 static bool try_own_vdso(struct search *search)
 {
-    const struct file_identity *wanted = search->wanted;
+    const struct file_identity *wanted = &search->wanted->file;
     const char *image =
         (const char *)getauxval(AT_SYSINFO_EHDR); /* NOLINT(performance-no-int-to-ptr) */
     Elf64_Ehdr header;
@@ -282,8 +284,8 @@ static bool try_own_vdso(struct search *search)
         return false;
     }
     if (file->machine == search->places->machine &&
-        (wanted->id_size ? elf_file_has_id(file, wanted->id, wanted->id_size)
-                         : search->places->same_kernel)) {
+        (wanted->build_id_size ? elf_file_has_id(file, wanted->build_id, wanted->build_id_size)
+                               : search->places->same_kernel)) {
         return true;
     }
     elf_file_close(file);
@@ -292,7 +294,7 @@ static bool try_own_vdso(struct search *search)
 
 static bool find_vdso(struct search *search)
 {
-    return try_own_vdso(search) || (search->wanted->id_size >= 2 &&
+    return try_own_vdso(search) || (search->wanted->file.build_id_size >= 2 &&
                                     (try_by_id(search, search->places->build_id_dir, "/vdso") ||
                                      try_by_id(search, search->places->build_id_dir, "/elf")));
 }
@@ -300,15 +302,9 @@ static bool find_vdso(struct search *search)
 static bool find_path(struct search *search)
 {
     char path[PATH_MAX];
-    static const char deleted[] = " (deleted)";
-    int size = snprintf(path, sizeof path, "%s", search->wanted->path);
-    if (size >= PATH_MAX) {
+    const char *wanted = search->wanted->file.path;
+    if (snprintf(path, sizeof path, "%.*s", (int)process_path_length(wanted), wanted) >= PATH_MAX) {
         return false;
-    }
-    /* The kernel's mark on a file that had no name any more when perf looked. */
-    size_t mark = sizeof deleted - 1;
-    if ((size_t)size > mark && strcmp(path + (size_t)size - mark, deleted) == 0) {
-        path[(size_t)size - mark] = '\0';
     }
     if (try_process(search, path)) {
         return true;
@@ -329,11 +325,11 @@ static bool find_path(struct search *search)
 /* What was wrong and what would help. */
 static char *explain(const struct search *search)
 {
-    const struct file_identity *wanted = search->wanted;
+    const struct file_identity *wanted = &search->wanted->file;
     char id[BUILD_ID_TEXT];
     char *why = NULL;
     int size;
-    build_id_text(wanted->id, wanted->id_size, id);
+    build_id_text(wanted->build_id, wanted->build_id_size, id);
     if (strcmp(wanted->path, "[vdso]") == 0) {
         size = asprintf(&why, "it is another kernel's (%s) and perf record put no copy into %s",
                         search->places->kernel ? search->places->kernel : "an unknown release",
@@ -344,7 +340,7 @@ static char *explain(const struct search *search)
         size =
             asprintf(&why, "%s; a recording without --keep-raw reads files while they are mapped",
                      search->what);
-    } else if (wanted->id_size) {
+    } else if (wanted->build_id_size) {
         size = asprintf(&why,
                         "%s; the recording's has the build-id %s, and no copy is in %s ('perf "
                         "buildid-cache --add FILE' puts one there), nor its debug file here",
@@ -356,14 +352,14 @@ static char *explain(const struct search *search)
     return size < 0 ? NULL : why;
 }
 
-enum object_state find_file(const struct file_places *places, const struct file_identity *wanted,
+enum object_state find_file(const struct file_places *places, const struct object_place *wanted,
                             struct found_file *out, char **why)
 {
     struct search search = {
         .places = places, .wanted = wanted, .out = out, .worst = OBJECT_UNTRIED};
     *out = (struct found_file){.file = ELF_FILE_NONE};
     *why = NULL;
-    if (strcmp(wanted->path, "[vdso]") == 0 ? find_vdso(&search) : find_path(&search)) {
+    if (strcmp(wanted->file.path, "[vdso]") == 0 ? find_vdso(&search) : find_path(&search)) {
         return OBJECT_SOUND;
     }
     *why = explain(&search);
@@ -463,7 +459,7 @@ static bool follow_link(const struct found_file *found, const uint8_t *id, size_
 bool debug_file_find(const struct file_places *places, const struct found_file *found,
                      struct elf_file *out)
 {
-    uint8_t id[OBJECT_ID_MAX];
+    uint8_t id[BUILD_ID_MAX];
     size_t size = elf_file_build_id(&found->file, id);
     *out = ELF_FILE_NONE;
     if (size >= 2 && (open_by_id(places->build_id_dir, "/debug", id, size, out) ||

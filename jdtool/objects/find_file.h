@@ -7,19 +7,6 @@
 
 #include "jdtool/objects/elf_file.h"
 
-/* What is looked for; see struct object_place. */
-struct file_identity {
-    const char *path;
-    uint8_t id[OBJECT_ID_MAX];
-    uint8_t id_size;   /* 0: not known */
-    bool id_is_listed; /* the id is not the mapping's: the path had it when the recording ended */
-    uint32_t major;
-    uint32_t minor;
-    uint64_t inode;
-    uint32_t pid;
-    uint64_t start, end;
-};
-
 /* Where to look. */
 struct file_places {
     unsigned machine;
@@ -40,7 +27,7 @@ struct found_file {
 
 /* OBJECT_SOUND with *out filled; else why not, with *why in words (from malloc; NULL: no memory).
  */
-enum object_state find_file(const struct file_places *places, const struct file_identity *wanted,
+enum object_state find_file(const struct file_places *places, const struct object_place *wanted,
                             struct found_file *out, char **why);
 void found_file_close(
     struct found_file *found); /* one that is all zero but for file's fd is fine */

@@ -17,7 +17,7 @@
 #define MADE_BYTES_MAX ((size_t)16 << 20)
 
 /* The kernel that runs here tells its build-id in its notes. */
-static size_t own_id(uint8_t id[OBJECT_ID_MAX])
+static size_t own_id(uint8_t id[BUILD_ID_MAX])
 {
     uint8_t notes[4096];
     int fd = open("/sys/kernel/notes", O_RDONLY | O_CLOEXEC);
@@ -33,7 +33,7 @@ static size_t own_id(uint8_t id[OBJECT_ID_MAX])
             break;
         }
         if (header[2] == 3 && header[0] == 4 && memcmp(notes + name, "GNU", 4) == 0 &&
-            header[1] <= OBJECT_ID_MAX) {
+            header[1] <= BUILD_ID_MAX) {
             memcpy(id, notes + content, header[1]);
             return header[1];
         }
@@ -44,7 +44,7 @@ static size_t own_id(uint8_t id[OBJECT_ID_MAX])
 
 bool objects_kernel_copy(char path[PATH_MAX])
 {
-    uint8_t id[OBJECT_ID_MAX];
+    uint8_t id[BUILD_ID_MAX];
     char text[BUILD_ID_TEXT];
     size_t size = own_id(id);
     build_id_text(id, size, text);
@@ -55,7 +55,7 @@ struct object *objects_kernel(struct objects *objects, const struct kernel_place
 {
     struct object *kernel = objects->kernel;
     if (!kernel) {
-        struct object_place none = {.path = "[kernel.kallsyms]"};
+        struct object_place none = {.file.path = "[kernel.kallsyms]"};
         kernel = objects->kernel = objects_find(objects, &none);
         if (kernel->state == OBJECT_TOO_MANY) {
             return kernel;
@@ -63,11 +63,11 @@ struct object *objects_kernel(struct objects *objects, const struct kernel_place
         kernel->kernel = true;
         kernel->state = OBJECT_UNTRIED;
     }
-    if (place->id_size && place->id_size <= OBJECT_ID_MAX && !kernel->identity.id_size) {
-        memcpy(kernel->identity.id, place->id, place->id_size);
-        kernel->identity.id_size = place->id_size;
+    if (place->id_size && place->id_size <= BUILD_ID_MAX && !kernel->place.file.build_id_size) {
+        memcpy(kernel->place.file.build_id, place->id, place->id_size);
+        kernel->place.file.build_id_size = place->id_size;
     }
-    uint8_t own[OBJECT_ID_MAX];
+    uint8_t own[BUILD_ID_MAX];
     size_t size = place->id_size ? own_id(own) : 0;
     if (size && (size != place->id_size || memcmp(own, place->id, size) != 0)) {
         objects->places.same_kernel = false; /* of that release, and yet another build */
@@ -110,11 +110,11 @@ static const struct symbol *made_at(struct kernel_functions *made, uint64_t addr
 
 static bool is_running(const struct object *kernel)
 {
-    const struct file_identity *identity = &kernel->identity;
-    uint8_t id[OBJECT_ID_MAX];
+    const struct file_identity *file = &kernel->place.file;
+    uint8_t id[BUILD_ID_MAX];
     size_t size = own_id(id);
-    if (identity->id_size && size) {
-        return size == identity->id_size && memcmp(id, identity->id, size) == 0;
+    if (file->build_id_size && size) {
+        return size == file->build_id_size && memcmp(id, file->build_id, size) == 0;
     }
     return kernel->objects->places.same_kernel;
 }
@@ -186,12 +186,12 @@ static bool try_kallsyms(struct object *kernel, const char *path)
 static bool try_vmlinux(struct object *kernel, const char *path)
 {
     struct objects *objects = kernel->objects;
-    const struct file_identity *identity = &kernel->identity;
+    const struct file_identity *wanted = &kernel->place.file;
     struct elf_file *file = &objects->vmlinux_file;
     if (elf_file_open(-1, path, file) != OBJECT_SOUND) {
         return false;
     }
-    if (elf_file_has_id(file, identity->id, identity->id_size) &&
+    if (elf_file_has_id(file, wanted->build_id, wanted->build_id_size) &&
         elf_symbols_add(&objects->vmlinux, file, 0)) {
         symbols_finish(&objects->vmlinux, 0, false);
         const struct symbol *reference =
@@ -211,10 +211,10 @@ static bool path_by_id(const struct object *kernel, const char *directory, const
                        char path[PATH_MAX])
 {
     char id[BUILD_ID_TEXT];
-    if (kernel->identity.id_size < 2) {
+    if (kernel->place.file.build_id_size < 2) {
         return false;
     }
-    build_id_text(kernel->identity.id, kernel->identity.id_size, id);
+    build_id_text(kernel->place.file.build_id, kernel->place.file.build_id_size, id);
     snprintf(path, PATH_MAX, "%s/.build-id/%.2s/%s%s", directory, id, id + 2, end);
     return true;
 }

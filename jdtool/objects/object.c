@@ -38,12 +38,12 @@ uint32_t object_id(const struct object *object)
     return object->id;
 }
 
-size_t object_build_id(const struct object *object, uint8_t id[OBJECT_ID_MAX])
+size_t object_build_id(const struct object *object, uint8_t id[BUILD_ID_MAX])
 {
-    const struct file_identity *identity = &object->identity;
-    if (identity->id_size) {
-        memcpy(id, identity->id, identity->id_size);
-        return identity->id_size;
+    const struct file_identity *file = &object->place.file;
+    if (file->build_id_size) {
+        memcpy(id, file->build_id, file->build_id_size);
+        return file->build_id_size;
     }
     memcpy(id, object->found_id, object->found_id_size);
     return object->found_id_size;
@@ -106,9 +106,10 @@ static bool is_thread_library(const char *path)
  * `java -version`, and a Java profile needs no lines inside memcpy. */
 static bool has_far_lines(const struct object *object, const struct object_file *file)
 {
-    const char *name = strrchr(object->identity.path, '/');
+    const char *name = strrchr(object->place.file.path, '/');
     size_t size;
-    return (is_thread_library(object->identity.path) || (name && text_begins(name, "/ld-linux"))) &&
+    return (is_thread_library(object->place.file.path) ||
+            (name && text_begins(name, "/ld-linux"))) &&
            !elf_file_section(&file->found.file, ".debug_info", &size);
 }
 
@@ -197,7 +198,7 @@ bool object_is_root(struct object *object, uint64_t address)
         return false;
     }
     return object_symbol(object, address, &symbol) ? is_root_symbol(symbol.name)
-                                                   : is_thread_library(object->identity.path);
+                                                   : is_thread_library(object->place.file.path);
 }
 
 /* ---- Texts ---- */

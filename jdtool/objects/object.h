@@ -47,14 +47,14 @@ struct object {
     struct object *idle_before, *idle_next;
     const char *path; /* of its identity, held; NULL: nobody's */
     enum object_state state;
-    struct file_identity identity;
+    struct object_place place; /* where it was mapped first */
     char *why;
     uint64_t lookups;
     uint64_t dwarf_left_out; /* of its file, while it was open */
     bool lines_given_up;     /* they took too long */
     bool frames_refused;     /* the same: see frame_rows_refused */
     bool kernel;
-    uint8_t found_id[OBJECT_ID_MAX]; /* of the file, when none was recorded */
+    uint8_t found_id[BUILD_ID_MAX]; /* of the file, when none was recorded */
     uint8_t found_id_size;
     struct object_file *file; /* NULL: closed */
     uint64_t bytes;           /* that are counted for it */
@@ -89,7 +89,7 @@ struct objects {
     struct hash_map listed_by_path;
     struct listed_id {
         const char *path;
-        uint8_t id[OBJECT_ID_MAX];
+        uint8_t id[BUILD_ID_MAX];
         uint8_t size; /* 0: several files had this path */
     } * listed;
     uint32_t listed_count;
@@ -122,7 +122,7 @@ void object_count_bytes(struct object *object);
 
 /* Opens and closes what is behind an object (object_file.c). */
 enum object_state object_file_open(const struct file_places *places,
-                                   const struct file_identity *identity, struct row_set *rows,
+                                   const struct object_place *place, struct row_set *rows,
                                    struct object_file **out, char **why);
 void object_file_close(struct object_file *file);
 uint64_t object_file_bytes(const struct object_file *file);

@@ -33,7 +33,7 @@ static void read_segments(struct object_file *file)
 }
 
 enum object_state object_file_open(const struct file_places *places,
-                                   const struct file_identity *identity, struct row_set *rows,
+                                   const struct object_place *place, struct row_set *rows,
                                    struct object_file **out, char **why)
 {
     struct object_file *file = calloc(1, sizeof *file);
@@ -43,7 +43,7 @@ enum object_state object_file_open(const struct file_places *places,
         return OBJECT_UNSOUND;
     }
     file->debug = file->packed = file->dwarf_file = file->shared = ELF_FILE_NONE;
-    enum object_state state = find_file(places, identity, &file->found, why);
+    enum object_state state = find_file(places, place, &file->found, why);
     if (state != OBJECT_SOUND) {
         free(file);
         return state;

@@ -115,7 +115,7 @@ static struct listed_id *find_listed(const struct objects *objects, const char *
 
 int objects_list_build_id(struct objects *objects, const char *path, const uint8_t *id, size_t size)
 {
-    if (size == 0 || size > OBJECT_ID_MAX || objects->listed_count >= OBJECTS_MAX) {
+    if (size == 0 || size > BUILD_ID_MAX || objects->listed_count >= OBJECTS_MAX) {
         return 0;
     }
     path = intern(&objects->paths, path);
@@ -184,25 +184,15 @@ static bool has_file(const char *path)
     return path[0] == '/';
 }
 
-static uint64_t hash_of(const struct file_identity *identity)
-{
-    uint64_t hash = hash_of_path(identity->path);
-    for (uint8_t i = 0; i < identity->id_size; i++) {
-        hash = hash * 31 + identity->id[i];
-    }
-    return hash_pair(hash, identity->inode);
-}
-
 /* Where nothing was recorded but the path, each process may have another file there. */
-static bool same(const struct file_identity *a, const struct file_identity *b)
+static bool same(const struct object_place *a, const struct object_place *b)
 {
-    bool path_only = !a->id_size && !a->inode;
-    return a->path == b->path && a->id_size == b->id_size && a->id_is_listed == b->id_is_listed &&
-           memcmp(a->id, b->id, a->id_size) == 0 && a->inode == b->inode && a->major == b->major &&
-           a->minor == b->minor && (!path_only || a->pid == b->pid);
+    bool path_only = !a->file.build_id_size && !a->file.inode;
+    return file_identity_same(&a->file, &b->file) && a->id_is_listed == b->id_is_listed &&
+           (!path_only || a->pid == b->pid);
 }
 
-static struct object *new_object(struct objects *objects, const struct file_identity *identity,
+static struct object *new_object(struct objects *objects, const struct object_place *place,
                                  enum object_state state)
 {
     struct object *object = calloc(1, sizeof *object);
@@ -210,7 +200,7 @@ static struct object *new_object(struct objects *objects, const struct file_iden
         object->objects = objects;
         object->id = objects->next_id++;
         object->index = objects->count;
-        object->identity = *identity;
+        object->place = *place;
         object->state = state;
     }
     return object;
@@ -219,27 +209,27 @@ static struct object *new_object(struct objects *objects, const struct file_iden
 /* Beyond the limit, and without memory, all share one. */
 static struct object *too_many(struct objects *objects)
 {
-    static struct object without_memory = {.identity.path = "", .state = OBJECT_TOO_MANY};
+    static struct object without_memory = {.place.file.path = "", .state = OBJECT_TOO_MANY};
     if (!objects->too_many) {
-        struct file_identity none = {.path = "[files beyond the limit]"};
+        struct object_place none = {.file.path = "[files beyond the limit]"};
         objects->too_many = new_object(objects, &none, OBJECT_TOO_MANY);
     }
     return objects->too_many ? objects->too_many : &without_memory;
 }
 
-static struct object *add_object(struct objects *objects, const struct file_identity *identity)
+static struct object *add_object(struct objects *objects, const struct object_place *place)
 {
     if (objects->count >= OBJECTS_MAX ||
         ARRAY_RESERVE(objects->list, objects->count, objects->room)) {
         return too_many(objects);
     }
     struct object *object =
-        new_object(objects, identity, has_file(identity->path) ? OBJECT_UNTRIED : OBJECT_NONE);
+        new_object(objects, place, has_file(place->file.path) ? OBJECT_UNTRIED : OBJECT_NONE);
     if (object) {
-        object->path = intern_hold(&objects->paths, identity->path);
+        object->path = intern_hold(&objects->paths, place->file.path);
     }
     if (!object || !object->path ||
-        hash_map_add(&objects->by_identity, hash_of(identity), objects->count)) {
+        hash_map_add(&objects->by_identity, file_identity_hash(&place->file), objects->count)) {
         free_object(object);
         return too_many(objects);
     }
@@ -247,39 +237,30 @@ static struct object *add_object(struct objects *objects, const struct file_iden
     return object;
 }
 
-static struct object *find_identity(struct objects *objects, const struct file_identity *identity)
+static struct object *find_place(struct objects *objects, const struct object_place *place)
 {
     uint32_t at;
-    HASH_MAP_FIND(at, &objects->by_identity, hash_of(identity),
-                  same(&objects->list[at]->identity, identity));
-    return at == HASH_MAP_NONE ? add_object(objects, identity) : objects->list[at];
+    HASH_MAP_FIND(at, &objects->by_identity, file_identity_hash(&place->file),
+                  same(&objects->list[at]->place, place));
+    return at == HASH_MAP_NONE ? add_object(objects, place) : objects->list[at];
 }
 
 struct object *objects_find(struct objects *objects, const struct object_place *place)
 {
-    struct file_identity identity = {
-        .path = intern_hold(&objects->paths, place->path),
-        .major = place->major,
-        .minor = place->minor,
-        .inode = place->inode,
-        .pid = place->pid,
-        .start = place->start,
-        .end = place->end,
-    };
-    if (!identity.path) {
+    struct object_place own = *place;
+    struct file_identity *file = &own.file;
+    file->path = intern_hold(&objects->paths, file->path);
+    if (!file->path) {
         return too_many(objects);
     }
-    const struct listed_id *listed = find_listed(objects, identity.path);
-    if (place->id_size && place->id_size <= OBJECT_ID_MAX) {
-        memcpy(identity.id, place->id, place->id_size);
-        identity.id_size = place->id_size;
-    } else if (listed && listed->size) {
-        memcpy(identity.id, listed->id, listed->size);
-        identity.id_size = listed->size;
-        identity.id_is_listed = true;
+    const struct listed_id *listed = find_listed(objects, file->path);
+    if (!file->build_id_size && listed && listed->size) {
+        memcpy(file->build_id, listed->id, listed->size);
+        file->build_id_size = listed->size;
+        own.id_is_listed = true;
     }
-    struct object *object = find_identity(objects, &identity);
-    intern_release(&objects->paths, identity.path);
+    struct object *object = find_place(objects, &own);
+    intern_release(&objects->paths, file->path);
     if (object->holders++ == 0 && is_idle(object)) {
         end_idle(object);
     }
@@ -358,7 +339,7 @@ struct object_file *object_use(struct object *object)
     }
     char *why;
     object->state =
-        object_file_open(&objects->places, &object->identity, &objects->rows, &object->file, &why);
+        object_file_open(&objects->places, &object->place, &objects->rows, &object->file, &why);
     free(object->why);
     object->why = why;
     objects->opened++;
@@ -389,10 +370,12 @@ static void forget(struct object *object)
     if (object->file) {
         close_object(object);
     }
-    (void)hash_map_remove(&objects->by_identity, hash_of(&object->identity), object->index);
+    (void)hash_map_remove(&objects->by_identity, file_identity_hash(&object->place.file),
+                          object->index);
     if (last != object) {
-        (void)hash_map_remove(&objects->by_identity, hash_of(&last->identity), last->index);
-        (void)hash_map_add(&objects->by_identity, hash_of(&last->identity),
+        (void)hash_map_remove(&objects->by_identity, file_identity_hash(&last->place.file),
+                              last->index);
+        (void)hash_map_add(&objects->by_identity, file_identity_hash(&last->place.file),
                            object->index); /* there is room: two have just gone */
         last->index = object->index;
         objects->list[last->index] = last;
@@ -450,7 +433,7 @@ static void tell_left_out(const struct objects *objects)
         if (object->dwarf_left_out) {
             warning_message("names only, no lines or inlined functions, in the code of %s: its "
                             "debug information takes %" PRIu64 " MB%s",
-                            object->identity.path, object->dwarf_left_out >> 20,
+                            object->place.file.path, object->dwarf_left_out >> 20,
                             objects->places.sparing ? ""
                                                     : ", unpacked (objcopy "
                                                       "--decompress-debug-sections would make it "
@@ -460,12 +443,12 @@ static void tell_left_out(const struct objects *objects)
         if (object->lines_given_up) {
             warning_message("names only, no lines or inlined functions, in the code of %s: its "
                             "debug information takes too long to read",
-                            object->identity.path);
+                            object->place.file.path);
             told++;
         }
         if (object->frames_refused) {
             warning_message("stacks may end in %s: its call-frame information is not a compiler's",
-                            object->identity.path);
+                            object->place.file.path);
             told++;
         }
     }
@@ -484,7 +467,8 @@ void objects_tell(struct objects *objects)
         if (!object) {
             return;
         }
-        warning_message("no names or frames of %s: %s", object->identity.path, object_why(object));
+        warning_message("no names or frames of %s: %s", object->place.file.path,
+                        object_why(object));
     }
     files += objects->bad_forgotten;
     if (files > TOLD_MAX) {

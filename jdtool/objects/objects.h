@@ -32,6 +32,8 @@
 #ifndef JD_TOOL_OBJECTS_H
 #define JD_TOOL_OBJECTS_H
 
+#include "jdtool/base/file_identity.h"
+
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,8 +49,6 @@
 #define OBJECT_DWARF_MAX (UINT64_C(64) << 20)
 
 #define OBJECT_PATIENCE (UINT64_C(60) * 1000000000)
-
-#define OBJECT_ID_MAX 20 /* bytes of a build-id */
 
 struct objects;
 struct object;
@@ -91,14 +91,12 @@ int objects_list_build_id(struct objects *objects, const char *path, const uint8
 
 /* What a mapping tells of its file. */
 struct object_place {
-    const char *path;  /* as the process sees it; "[vdso]" */
-    const uint8_t *id; /* build-id of the MMAP2 record; NULL with size 0: not recorded */
-    uint8_t id_size;   /* at most OBJECT_ID_MAX */
-    uint32_t major;    /* of the file's device, as recorded; both 0: not recorded */
-    uint32_t minor;
-    uint64_t inode;      /* 0: not recorded */
+    struct file_identity file;
     uint32_t pid;        /* as perf saw it; 0: of no process */
     uint64_t start, end; /* where it was mapped; 0: not known */
+    /* Set by objects_find: the build-id is not the mapping's: the path had it when the recording
+     * ended. */
+    bool id_is_listed;
 };
 
 /*
@@ -166,7 +164,7 @@ const char *object_why(const struct object *object);
 uint32_t object_id(const struct object *object);
 
 /* The build-id, as recorded or else as the file has it. Returns its size; 0: none. */
-size_t object_build_id(const struct object *object, uint8_t id[OBJECT_ID_MAX]);
+size_t object_build_id(const struct object *object, uint8_t id[BUILD_ID_MAX]);
 
 /*
  * The file's address of a byte that is `file_offset` bytes into it (for a mapping: address - start

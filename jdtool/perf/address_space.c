@@ -38,73 +38,52 @@ static void let_file_go(struct spaces *spaces, struct mapped_file *file)
     if (spaces->listener) {
         spaces->listener->file_gone(spaces->listener->context, file);
     }
-    (void)hash_map_remove(&spaces->files_by_identity, held->hash, index);
-    intern_release(&spaces->paths, file->path);
+    (void)hash_map_remove(&spaces->files_by_identity, file_identity_hash(&file->identity), index);
+    intern_release(&spaces->paths, file->identity.path);
     memset(held, 0, sizeof *held);
     file->index = spaces->free_file;
     spaces->free_file = index + 1;
 }
 
-static uint64_t hash_file(const char *path, const struct mapping *mapping)
-{
-    uint64_t id = 0;
-    memcpy(&id, mapping->build_id, sizeof id);
-    return hash_pair(hash_pair((uintptr_t)path, mapping->inode),
-                     id ^ ((uint64_t)mapping->major << 32 | mapping->minor));
-}
-
-static bool is_file(const struct mapped_file *file, const char *path, const struct mapping *mapping)
-{
-    return file->path == path && file->inode == mapping->inode && file->major == mapping->major &&
-           file->minor == mapping->minor && file->build_id_size == mapping->build_id_size &&
-           memcmp(file->build_id, mapping->build_id, sizeof file->build_id) == 0;
-}
-
 /* A file that nobody holds yet. Has the path from now on, on failure too. NULL: no memory. */
-static struct mapped_file *add_file(struct spaces *spaces, const struct mapping *mapping,
-                                    const char *path, uint64_t hash)
+static struct mapped_file *add_file(struct spaces *spaces, const struct file_identity *identity,
+                                    bool anonymous)
 {
     uint32_t index = spaces->free_file ? spaces->free_file - 1 : spaces->files.count;
     struct held_file *held =
         spaces->free_file ? file_at(spaces, index) : chunks_add(&spaces->files);
-    if (!held || hash_map_add(&spaces->files_by_identity, hash, index)) {
+    if (!held || hash_map_add(&spaces->files_by_identity, file_identity_hash(identity), index)) {
         if (held && !spaces->free_file) {
             spaces->files.count--; /* which is zero, as it was */
         }
-        intern_release(&spaces->paths, path);
+        intern_release(&spaces->paths, identity->path);
         return NULL;
     }
     spaces->free_file = spaces->free_file ? held->file.index : 0;
-    *held = (struct held_file){.file = {.path = path,
-                                        .index = index,
-                                        .number = ++spaces->next_file_number,
-                                        .inode = mapping->inode,
-                                        .major = mapping->major,
-                                        .minor = mapping->minor,
-                                        .build_id_size = mapping->build_id_size,
-                                        .anonymous = mapping->anonymous},
-                               .hash = hash};
-    memcpy(held->file.build_id, mapping->build_id, sizeof held->file.build_id);
+    held->file = (struct mapped_file){.identity = *identity,
+                                      .index = index,
+                                      .number = ++spaces->next_file_number,
+                                      .anonymous = anonymous};
     return &held->file;
 }
 
 /* The file of a mapping, with one more holder. NULL: no memory. */
 static struct mapped_file *file_of(struct spaces *spaces, const struct mapping *mapping)
 {
-    const char *path = intern_hold(&spaces->paths, mapping->path);
-    if (!path) {
+    struct file_identity identity = mapping->file;
+    identity.path = intern_hold(&spaces->paths, identity.path);
+    if (!identity.path) {
         return NULL;
     }
-    uint64_t hash = hash_file(path, mapping);
     uint32_t at;
-    HASH_MAP_FIND(at, &spaces->files_by_identity, hash,
-                  is_file(&file_at(spaces, at)->file, path, mapping));
+    HASH_MAP_FIND(at, &spaces->files_by_identity, file_identity_hash(&identity),
+                  file_identity_same(&file_at(spaces, at)->file.identity, &identity));
     if (at != HASH_MAP_NONE) {
         file_at(spaces, at)->holders++;
-        intern_release(&spaces->paths, path); /* the file has it already */
+        intern_release(&spaces->paths, identity.path); /* the file has it already */
         return &file_at(spaces, at)->file;
     }
-    struct mapped_file *file = add_file(spaces, mapping, path, hash);
+    struct mapped_file *file = add_file(spaces, &identity, mapping->anonymous);
     if (file) {
         hold_file(file);
     }

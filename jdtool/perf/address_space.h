@@ -35,10 +35,8 @@ struct spaces {
 };
 
 struct held_file {
-    struct mapped_file
-        file; /* the first member; of a free one `index` is the next free, plus one */
+    struct mapped_file file; /* first; of a free one `index` is the next free, plus one */
     uint32_t holders;
-    uint64_t hash;
 };
 
 #define SPACES_EMPTY ((struct spaces){.files = {.element = sizeof(struct held_file)}})

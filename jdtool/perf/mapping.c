@@ -67,10 +67,10 @@ bool mapping_decode(const struct perf_record *record, struct mapping *mapping)
         .end = start + size,
         .file_offset = perf_record_u64(record, 32),
         .from = record->id.time,
-        .inode = has_inode ? perf_record_u64(record, 48) : 0,
-        .major = has_inode ? perf_record_u32(record, 40) : 0,
-        .minor = has_inode ? perf_record_u32(record, 44) : 0,
-        .path = path,
+        .file = {.path = path,
+                 .inode = has_inode ? perf_record_u64(record, 48) : 0,
+                 .major = has_inode ? perf_record_u32(record, 40) : 0,
+                 .minor = has_inode ? perf_record_u32(record, 44) : 0},
         .executable = extended ? (perf_record_u32(record, 64) & PROT_EXEC) != 0
                                : !(record->misc & PERF_RECORD_MISC_MMAP_DATA),
         .anonymous = is_anonymous(path),
@@ -78,8 +78,8 @@ bool mapping_decode(const struct perf_record *record, struct mapping *mapping)
     /* A byte with the size, three reserved ones, the id. */
     uint8_t id_size = has_id ? record->bytes[40] : 0;
     if (id_size > 0 && id_size <= BUILD_ID_MAX) {
-        memcpy(mapping->build_id, record->bytes + 44, id_size);
-        mapping->build_id_size = id_size;
+        memcpy(mapping->file.build_id, record->bytes + 44, id_size);
+        mapping->file.build_id_size = id_size;
     }
     return true;
 }

@@ -12,15 +12,9 @@ struct mapping {
     bool kernel; /* the kernel's own: itself, its modules, its BPF programs */
     uint64_t start;
     uint64_t end;
-    uint64_t file_offset; /* of start */
-    uint64_t from;        /* time; 0 when it was there before the recording */
-    uint64_t inode;       /* 0: not recorded */
-    uint32_t major;       /* of its device */
-    uint32_t minor;
-    uint8_t build_id[BUILD_ID_MAX]; /* in place of the inode (perf record --buildid-mmap) */
-    uint8_t build_id_size;          /* 0: not recorded */
-    const char *path;               /* as the process sees it; in the record */
-    const char *file;               /* where it is to be read here; NULL at first */
+    uint64_t file_offset;      /* of start */
+    uint64_t from;             /* time; 0 when it was there before the recording */
+    struct file_identity file; /* its path is in the record */
     bool executable;
     bool anonymous; /* memory without a file: where JVMs put the code they generate */
 };

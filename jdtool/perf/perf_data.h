@@ -17,12 +17,12 @@
 #ifndef JD_TOOL_PERF_DATA_H
 #define JD_TOOL_PERF_DATA_H
 
+#include "jdtool/base/file_identity.h"
+
 #include <linux/perf_event.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#define BUILD_ID_MAX 20
 
 /* Newer than Debian 12's headers (Linux 6.19): a user part of call chains, recorded when the thread
  * went back to user mode, for 'perf record --call-graph fp,defer'. */

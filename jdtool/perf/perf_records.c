@@ -412,9 +412,9 @@ struct perf_record *perf_record_keep(const struct perf_record *record, void *to)
     kept->record = *record;
     kept->record.bytes = bytes;
     if (record->mapping) {
-        size_t path = (size_t)((const uint8_t *)record->mapping->path - record->bytes);
+        size_t path = (size_t)((const uint8_t *)record->mapping->file.path - record->bytes);
         kept->mapping[0] = *record->mapping;
-        kept->mapping[0].path = (const char *)bytes + path;
+        kept->mapping[0].file.path = (const char *)bytes + path;
         kept->record.mapping = kept->mapping;
     }
     return &kept->record;

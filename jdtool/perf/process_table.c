@@ -333,7 +333,7 @@ static int add_map(struct process_table *table, const struct mapping *mapping,
     err = space_unshare(&table->spaces, &process->space);
     err = err ? err : space_map(&table->spaces, process->space, mapping, &file);
     if (!err && file) {
-        const char *name = strrchr(file->path, '/');
+        const char *name = strrchr(file->identity.path, '/');
         process->has_jvm |= name && strcmp(name, "/libjvm.so") == 0;
         *change = (struct process_change){.process = process, .mapped = file};
     }

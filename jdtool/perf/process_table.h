@@ -22,13 +22,9 @@
 /* A file, or memory without one, as mappings know it: one object for all mappings of the same, as
  * long as there is one. */
 struct mapped_file {
-    const char *path; /* as processes see it */
-    uint32_t index;   /* small; another file has it when this one is gone */
-    uint32_t number;  /* no other file has it, had it or will have it */
-    uint64_t inode;   /* 0: not recorded, as are the others */
-    uint32_t major, minor;
-    uint8_t build_id[BUILD_ID_MAX];
-    uint8_t build_id_size;
+    struct file_identity identity;
+    uint32_t index;  /* small; another file has it when this one is gone */
+    uint32_t number; /* no other file has it, had it or will have it */
     bool anonymous;
 };
 

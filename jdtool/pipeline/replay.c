@@ -226,7 +226,7 @@ static void take_module(struct reading *reading)
     const char *path = text(reading);
     made.path = path ? path : "[unknown]";
     made.pid = (uint32_t)number(reading);
-    made.build_id_size = (uint8_t)below(reading, MODULE_BUILD_ID_MAX + 1);
+    made.build_id_size = (uint8_t)below(reading, BUILD_ID_MAX + 1);
     if (!reading->err && !packed_input_bytes(reading->input, made.build_id, made.build_id_size)) {
         fault(reading, "a build-id is cut");
     }

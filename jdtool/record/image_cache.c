@@ -38,7 +38,7 @@ static void put_on_shelf(int cache, const char *hex, const char *place)
 
 static bool name_place(const char *path, const uint8_t *id, size_t size, char *hex, char *place)
 {
-    if (size < 2 || size > OBJECT_ID_MAX) {
+    if (size < 2 || size > BUILD_ID_MAX) {
         return false;
     }
     build_id_text(id, size, hex);
@@ -47,7 +47,7 @@ static bool name_place(const char *path, const uint8_t *id, size_t size, char *h
 
 static void add_image(int profile, int cache, const char *place_of, const char *name)
 {
-    uint8_t id[OBJECT_ID_MAX];
+    uint8_t id[BUILD_ID_MAX];
     char hex[BUILD_ID_TEXT];
     char place[PLACE_MAX];
     char path[PATH_MAX + NAME_MAX + 2];

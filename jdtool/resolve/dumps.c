@@ -116,17 +116,17 @@ int dumps_notice(struct dumps *dumps, const struct mapping *mapping)
 {
     uint32_t pid = mapping->pid;
     char path[PATH_MAX];
-    if (!mapping->executable || !has_dump_name(mapping->path) ||
-        marker_of(dumps, pid, mapping->path)) {
+    if (!mapping->executable || !has_dump_name(mapping->file.path) ||
+        marker_of(dumps, pid, mapping->file.path)) {
         return 0;
     }
-    char *kept = strdup(mapping->path);
+    char *kept = strdup(mapping->file.path);
     if (!kept || ARRAY_RESERVE(dumps->markers, dumps->marker_count, dumps->marker_room)) {
         free(kept);
         return -ENOMEM;
     }
     struct marker *marker = &dumps->markers[dumps->marker_count++];
-    *marker = (struct marker){.pid = pid, .path = kept, .inode = mapping->inode, .fd = -1};
+    *marker = (struct marker){.pid = pid, .path = kept, .inode = mapping->file.inode, .fd = -1};
     if (dumps->options.live && find_dump_file(dumps, marker, path)) {
         marker->opened = strdup(path);
         marker->fd = marker->opened ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
@@ -407,28 +407,28 @@ int dumps_map(struct dumps *dumps, const struct process *process, const struct m
               uint64_t time)
 {
     char path[PATH_MAX];
-    if (!has_dump_name(file->path)) {
+    if (!has_dump_name(file->identity.path)) {
         return 0;
     }
     for (struct jvm_dump *dump = process_code_own(process_code_of(&dumps->codes, process)); dump;
          dump = dump->earlier) {
         const char *known = dump->about.recorded ? dump->about.recorded : dump->about.dump;
-        if (known && dump->segment && jvm_dump_is_segment_of(known, file->path)) {
-            return map_segment(dumps, process, dump, file->path);
+        if (known && dump->segment && jvm_dump_is_segment_of(known, file->identity.path)) {
+            return map_segment(dumps, process, dump, file->identity.path);
         }
-        if (known &&
-            (strcmp(known, file->path) == 0 ||
-             (!dump->about.recorded && strcmp(basename(known), basename(file->path)) == 0))) {
+        if (known && (strcmp(known, file->identity.path) == 0 ||
+                      (!dump->about.recorded &&
+                       strcmp(basename(known), basename(file->identity.path)) == 0))) {
             return 0; /* mapped twice, or listed and then mapped */
         }
     }
-    struct marker unnoticed = {.pid = process->pid, .inode = file->inode, .fd = -1};
-    struct jvm_dump *dump = add_dump(dumps, process, file->path, time);
+    struct marker unnoticed = {.pid = process->pid, .inode = file->identity.inode, .fd = -1};
+    struct jvm_dump *dump = add_dump(dumps, process, file->identity.path, time);
     if (!dump) {
         return -ENOMEM;
     }
     unnoticed.path = dump->recorded;
-    struct marker *marker = marker_of(dumps, process->pid, file->path);
+    struct marker *marker = marker_of(dumps, process->pid, file->identity.path);
     marker = marker ? marker : &unnoticed;
     marker->process = process->number;
     struct named_dump *named = named_for(dumps, marker, time);
@@ -443,13 +443,13 @@ int dumps_map(struct dumps *dumps, const struct process *process, const struct m
     if (find_dump_file(dumps, marker, path)) {
         return jvm_dump_open(dumps, dump, path, -1, process);
     }
-    if (jvm_dump_segment(file->path)) {
+    if (jvm_dump_segment(file->identity.path)) {
         dump->about.problem = "its segment has been removed";
         return 0;
     }
     warning_message(
         "the dump %s of process %u is missing; name it with --dump, or put it beside the recording",
-        file->path, process->pid);
+        file->identity.path, process->pid);
     dump->about.problem = "its dump was not found";
     return 0;
 }

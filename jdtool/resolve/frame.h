@@ -13,13 +13,13 @@
 #ifndef JD_TOOL_FRAME_H
 #define JD_TOOL_FRAME_H
 
+#include "jdtool/base/file_identity.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct code_index;
-
-#define MODULE_BUILD_ID_MAX 20
 
 enum resolved_kind {
     RESOLVED_UNKNOWN,     /* an address, and at best the module it lies in */
@@ -58,7 +58,7 @@ struct module {
     enum module_kind kind;
     const char *path; /* as the process sees it; "[kernel.kallsyms]", "[vdso]"; of a JVM the path of
                          the image that the perf.data sink writes, or "[java PID]" without one */
-    uint8_t build_id[MODULE_BUILD_ID_MAX];
+    uint8_t build_id[BUILD_ID_MAX];
     uint8_t build_id_size; /* 0: not known (of a JVM's image it is known at the end only) */
     uint32_t pid;          /* MODULE_JVM: whose */
 };

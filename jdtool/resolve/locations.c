@@ -166,18 +166,11 @@ static struct object *object_of(struct locations *locations, const struct mapped
     }
     struct mapped_object *known = &locations->files[file->index];
     if (!known->object) {
-        struct object_place al = {
-            .path = file->path,
-            .id = file->build_id_size ? file->build_id : NULL,
-            .id_size = file->build_id_size,
-            .major = file->major,
-            .minor = file->minor,
-            .inode = file->inode,
-            .pid = locations->process->pid,
-            .start = mapped->start,
-            .end = mapped->end,
-        };
-        known->object = objects_find(locations->options.objects, &al);
+        struct object_place place = {.file = file->identity,
+                                     .pid = locations->process->pid,
+                                     .start = mapped->start,
+                                     .end = mapped->end};
+        known->object = objects_find(locations->options.objects, &place);
     }
     return known->object;
 }
@@ -211,9 +204,10 @@ static const struct module *module_of(struct locations *locations, const struct 
 {
     struct mapped_object *known = &locations->files[file->index];
     if (!known->module) {
-        uint8_t id[OBJECT_ID_MAX];
+        uint8_t id[BUILD_ID_MAX];
         size_t size = object_build_id(known->object, id);
-        known->module = methods_file_module(locations->options.methods, file->path, id, size);
+        known->module =
+            methods_file_module(locations->options.methods, file->identity.path, id, size);
         locations->failed |= !known->module;
     }
     return known->module;
@@ -235,10 +229,10 @@ static void find(void *context, uint64_t address, struct unwind_place *al)
         return;
     }
     const struct mapped *mapped = process_mapped_at(locations->process, address);
-    bool vdso = mapped && strcmp(mapped->file->path, "[vdso]") == 0;
+    bool vdso = mapped && strcmp(mapped->file->identity.path, "[vdso]") == 0;
     if (mapped && (!mapped->file->anonymous || vdso)) {
         al->mapped = true;
-        al->is_stepped = strcmp(mapped->file->path, "[uprobes]") == 0;
+        al->is_stepped = strcmp(mapped->file->identity.path, "[uprobes]") == 0;
         struct object *object = object_of(locations, mapped);
         uint64_t offset = address - mapped->start + mapped->file_offset;
         if (object && object_address(object, offset, &al->file_address)) {

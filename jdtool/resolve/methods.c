@@ -135,7 +135,7 @@ struct module *methods_file_module(struct methods *methods, const char *path,
                                    const uint8_t *build_id, size_t size)
 {
     const char *kept = intern(&methods->strings, path);
-    size = size <= MODULE_BUILD_ID_MAX ? size : 0;
+    size = size <= BUILD_ID_MAX ? size : 0;
     uint64_t start = 0;
     if (size) {
         memcpy(&start, build_id, size < sizeof start ? size : sizeof start);

@@ -189,20 +189,21 @@ static struct process_code code_of(const struct resolver *resolver, const struct
 static int add_kernel_mapping(struct resolver *resolver, const struct mapping *mapping)
 {
     static const char kallsyms[] = "[kernel.kallsyms]";
-    if (strncmp(mapping->path, kallsyms, sizeof kallsyms - 1) != 0) {
+    if (strncmp(mapping->file.path, kallsyms, sizeof kallsyms - 1) != 0) {
         return 0;
     }
-    const char *symbol = mapping->path + sizeof kallsyms - 1;
+    const char *symbol = mapping->file.path + sizeof kallsyms - 1;
     struct kernel_place place = {
-        .id = mapping->build_id_size ? mapping->build_id : NULL,
-        .id_size = mapping->build_id_size,
+        .id = mapping->file.build_id_size ? mapping->file.build_id : NULL,
+        .id_size = mapping->file.build_id_size,
         .reference = *symbol ? symbol : NULL,
         .reference_address = *symbol ? mapping->file_offset : 0,
     };
     resolver->kernel = objects_kernel(resolver->objects, &place);
-    if (mapping->build_id_size && mapping->build_id_size <= MODULE_BUILD_ID_MAX) {
-        memcpy(resolver->kernel_module->build_id, mapping->build_id, mapping->build_id_size);
-        resolver->kernel_module->build_id_size = mapping->build_id_size;
+    if (mapping->file.build_id_size && mapping->file.build_id_size <= BUILD_ID_MAX) {
+        memcpy(resolver->kernel_module->build_id, mapping->file.build_id,
+               mapping->file.build_id_size);
+        resolver->kernel_module->build_id_size = mapping->file.build_id_size;
     }
     return 0;
 }
@@ -212,14 +213,7 @@ static int add_kernel_mapping(struct resolver *resolver, const struct mapping *m
 static void open_while_it_lives(struct resolver *resolver, const struct mapping *mapping)
 {
     const struct object_place place = {
-        .path = mapping->path,
-        .major = mapping->major,
-        .minor = mapping->minor,
-        .inode = mapping->inode,
-        .pid = mapping->pid,
-        .start = mapping->start,
-        .end = mapping->end,
-    };
+        .file = mapping->file, .pid = mapping->pid, .start = mapping->start, .end = mapping->end};
     struct object *object = objects_find(resolver->objects, &place);
     (void)object_open(object);
     objects_let_go(resolver->objects, object);
@@ -229,7 +223,7 @@ int resolver_notice(struct resolver *resolver, const struct perf_record *record)
 {
     const struct mapping *mapping = record->mapping;
     if (mapping && !mapping->kernel && !mapping->anonymous && mapping->executable &&
-        mapping->inode && !mapping->build_id_size && perf_data_is_live(resolver->data)) {
+        mapping->file.inode && !mapping->file.build_id_size && perf_data_is_live(resolver->data)) {
         open_while_it_lives(resolver, mapping);
     }
     if (mapping && !mapping->kernel && dumps_notice(resolver->dumps, mapping)) {
@@ -265,7 +259,7 @@ static bool is_superseded(const struct resolver *resolver, const struct mapping 
     for (; dump; dump = dump->earlier) {
         if (dump->about.index) {
             first = dump;
-            if (dump->about.recorded && strcmp(dump->about.recorded, mapping->path) == 0) {
+            if (dump->about.recorded && strcmp(dump->about.recorded, mapping->file.path) == 0) {
                 return true;
             }
         }
@@ -649,7 +643,7 @@ int resolver_forget(struct resolver *resolver)
     locations_clear(resolver->locations);
     hash_map_clear(&resolver->by_detail);
     resolver->interpreted_count = 0;
-    uint8_t build_id[MODULE_BUILD_ID_MAX];
+    uint8_t build_id[BUILD_ID_MAX];
     uint8_t build_id_size = resolver->kernel_module->build_id_size;
     memcpy(build_id, resolver->kernel_module->build_id, sizeof build_id);
     methods_clear(resolver->methods);

@@ -110,7 +110,7 @@ struct present_id {
 /* Of the very file that is mapped. False: not known. */
 static bool build_id_of(int root, const char *path, uint64_t inode, struct present_id *id)
 {
-    uint8_t found[OBJECT_ID_MAX];
+    uint8_t found[BUILD_ID_MAX];
     if (root < 0 || path[0] != '/' || path[1] == '/') {
         return false;
     }
@@ -173,19 +173,20 @@ static bool put_mapping(void *context, struct process_mapping *mapping)
     bytes_u64(&body, mapping->start);
     bytes_u64(&body, mapping->end - mapping->start);
     bytes_u64(&body, mapping->offset);
-    if (build_id_of(to->root, mapping->path, mapping->inode, &id)) {
+    if (build_id_of(to->root, mapping->file.path, mapping->file.inode, &id)) {
         misc |= PERF_RECORD_MISC_MMAP_BUILD_ID;
         bytes_put(&body, &id, sizeof id);
     } else {
-        bytes_u32(&body, mapping->major);
-        bytes_u32(&body, mapping->minor);
-        bytes_u64(&body, mapping->inode);
+        bytes_u32(&body, mapping->file.major);
+        bytes_u32(&body, mapping->file.minor);
+        bytes_u64(&body, mapping->file.inode);
         bytes_u64(&body, 0); /* the inode's generation */
     }
     bytes_u32(&body, (rights[0] == 'r' ? PROT_READ : 0) | (rights[1] == 'w' ? PROT_WRITE : 0) |
                          (uint32_t)PROT_EXEC);
     bytes_u32(&body, rights[3] == 's' ? MAP_SHARED : MAP_PRIVATE);
-    put(to->pipe, PERF_RECORD_MMAP2, misc, &body, mapping->path[0] ? mapping->path : "//anon");
+    put(to->pipe, PERF_RECORD_MMAP2, misc, &body,
+        mapping->file.path[0] ? mapping->file.path : "//anon");
     return true;
 }
 

@@ -169,7 +169,7 @@ static const char *write_of_file(const struct profile *profile,
 {
     const struct module *module = wanted->module;
     struct elf_file file = ELF_FILE_NONE;
-    uint8_t id[OBJECT_ID_MAX];
+    uint8_t id[BUILD_ID_MAX];
     uint64_t address = wanted->start;
     uint64_t offset = 0;
     uint64_t left = 0;

@@ -44,9 +44,6 @@
 #define SETTLE_EVERY 100
 #define FORGET_EVERY 1000
 
-/* A JVM has some hundred mappings, 50 KB of text; some have 100,000. */
-#define MAPS_TEXT_MAX ((size_t)16 << 20)
-
 /* A process that maps libjvm.so and a dump may have no code yet: so often it is looked at again;
  * and after so many it is told. */
 #define TRIES_MAX  300
@@ -236,41 +233,6 @@ static bool open_dump(struct walked_jvm *jvm, const char *path)
 
 /* ---- Mappings ---- */
 
-/* What a process maps. */
-struct maps {
-    char *text; /* as /proc has it */
-    struct process_root root;
-};
-
-struct text_mapping {
-    uint64_t start, end, offset, inode;
-    unsigned major, minor;
-    bool is_executable;
-    const char *path; /* as the process sees it, in the text; "" for none */
-};
-
-/* "7f00-7f10 r-xp 00001000 08:01 1234    /path". The rest of the text; NULL: there is no more. */
-static char *parse_mapping(char *line, const struct process_root *root,
-                           struct text_mapping *mapping)
-{
-    char *end = line ? strchr(line, '\n') : NULL;
-    if (!end) {
-        return NULL;
-    }
-    *end = '\0';
-    char *at = line;
-    mapping->start = strtoull(at, &at, 16);
-    mapping->end = *at == '-' ? strtoull(at + 1, &at, 16) : 0;
-    mapping->is_executable = strlen(at) > 5 && at[3] == 'x';
-    at += strlen(at) > 5 ? 5 : 0;
-    mapping->offset = strtoull(at, &at, 16);
-    mapping->major = (unsigned)strtoul(at, &at, 16);
-    mapping->minor = *at == ':' ? (unsigned)strtoul(at + 1, &at, 16) : 0;
-    mapping->inode = strtoull(at, &at, 10);
-    mapping->path = process_path(root, at + strspn(at, " "));
-    return end + 1;
-}
-
 static bool is_libjvm(const char *path)
 {
     return strcmp(basename(path), "libjvm.so") == 0;
@@ -284,17 +246,28 @@ static bool is_dump(const char *path)
     return digits > 0 && strcmp(name + 4 + digits, ".dump") == 0;
 }
 
+/* What a process maps: whoever needs its mappings reads them. */
+struct maps {
+    struct walker *walker;
+    struct walked_jvm *jvm;
+    struct process_root root;
+    char libjvm[PATH_MAX], dump[PATH_MAX]; /* as the process sees them; "": not there */
+    uint64_t bias;                         /* of libjvm */
+};
+
+static void read_maps(struct maps *maps, bool (*take)(void *, struct process_mapping *))
+{
+    process_mappings(openat(maps->jvm->directory, "maps", O_RDONLY | O_CLOEXEC), take, maps);
+}
+
 /* The part of a file that is mapped there, which gets a number. -1: it has none. */
 static int64_t find_file(struct walker *walker, const struct walked_jvm *jvm,
-                         const struct text_mapping *mapping, uint64_t *bias)
+                         const struct process_mapping *mapping, uint64_t *bias)
 {
-    const struct object_place place = {.path = mapping->path,
+    const struct object_place place = {.file = mapping->file,
                                        .pid = (uint32_t)jvm->pid,
                                        .start = mapping->start,
-                                       .end = mapping->end,
-                                       .major = mapping->major,
-                                       .minor = mapping->minor,
-                                       .inode = mapping->inode};
+                                       .end = mapping->end};
     struct object *object = objects_find(walker->objects, &place);
     uint64_t from;
     if (!object_address(object, mapping->offset, &from)) {
@@ -331,34 +304,39 @@ static void fill_mapping(struct walk_mapping *mapping, const struct file_rows *r
     __atomic_store_n(&mapping->grains, rows->grains, __ATOMIC_RELEASE);
 }
 
-/* Into the half that is not read. */
-static void put_mappings(struct walker *walker, struct walked_jvm *jvm, const struct maps *maps)
+static bool put_mapping(void *context, struct process_mapping *mapping)
 {
-    struct text_mapping mapping;
-    jvm->half ^= 1;
-    struct walk_mapping *list = mappings_of(walker, jvm);
-    uint32_t count = 0;
-    for (char *line = maps->text; (line = parse_mapping(line, &maps->root, &mapping));) {
-        uint64_t bias;
-        bool is_file = mapping.path[0] == '/' || strcmp(mapping.path, "[vdso]") == 0;
-        int64_t file = mapping.is_executable && is_file && !is_dump(mapping.path)
-                           ? find_file(walker, jvm, &mapping, &bias)
-                           : -1;
-        if (file < 0) {
-            continue;
-        }
-        if (count == WALK_MAPPINGS) {
-            walker->tables.is_full = true;
-            break;
-        }
-        list[count] =
-            (struct walk_mapping){.start = mapping.start, .end = mapping.end, .bias = bias};
-        fill_mapping(&list[count], &walker->files[file].rows);
-        jvm->files[count++] = (uint32_t)file;
+    const struct maps *maps = context;
+    struct walker *walker = maps->walker;
+    struct walked_jvm *jvm = maps->jvm;
+    const char *path = mapping->file.path = process_path(&maps->root, mapping->file.path);
+    uint64_t bias;
+    bool is_file = path[0] == '/' || strcmp(path, "[vdso]") == 0;
+    int64_t file = mapping->rights[2] == 'x' && is_file && !is_dump(path)
+                       ? find_file(walker, jvm, mapping, &bias)
+                       : -1;
+    if (file < 0) {
+        return true;
     }
-    jvm->mapping_count = count;
-    __atomic_store_n(&walker->program.jvms[jvm->number].mappings, (uint64_t)jvm->half << 32 | count,
-                     __ATOMIC_RELEASE);
+    if (jvm->mapping_count == WALK_MAPPINGS) {
+        walker->tables.is_full = true;
+        return false;
+    }
+    struct walk_mapping *its = &mappings_of(walker, jvm)[jvm->mapping_count];
+    *its = (struct walk_mapping){.start = mapping->start, .end = mapping->end, .bias = bias};
+    fill_mapping(its, &walker->files[file].rows);
+    jvm->files[jvm->mapping_count++] = (uint32_t)file;
+    return true;
+}
+
+/* Into the half that is not read. */
+static void put_mappings(struct walker *walker, struct walked_jvm *jvm, struct maps *maps)
+{
+    jvm->half ^= 1;
+    jvm->mapping_count = 0;
+    read_maps(maps, put_mapping);
+    __atomic_store_n(&walker->program.jvms[jvm->number].mappings,
+                     (uint64_t)jvm->half << 32 | jvm->mapping_count, __ATOMIC_RELEASE);
 }
 
 /* The rows of files that walks came to. One at a time, each costs some 10 ms. */
@@ -418,36 +396,31 @@ static void forget_jvm(struct walker *walker, uint32_t at)
     walker->jvms[at] = NULL;
 }
 
-/* Takes libjvm's place and the dump's out of the text, which stays whole. */
-static bool find_parts(const struct maps *maps, char libjvm[PATH_MAX], uint64_t *bias,
-                       char dump[PATH_MAX])
+static bool find_part(void *context, struct process_mapping *mapping)
 {
-    char *copy = strdup(maps->text);
-    struct text_mapping mapping;
-    libjvm[0] = dump[0] = '\0';
-    for (char *line = copy; (line = parse_mapping(line, &maps->root, &mapping));) {
-        if (!libjvm[0] && mapping.offset == 0 && is_libjvm(mapping.path)) {
-            snprintf(libjvm, PATH_MAX, "%s", mapping.path);
-            *bias = mapping.start;
-        }
-        if (mapping.is_executable && is_dump(mapping.path)) {
-            snprintf(dump, PATH_MAX, "%s", mapping.path);
-        }
+    struct maps *maps = context;
+    const char *path = process_path(&maps->root, mapping->file.path);
+    if (!maps->libjvm[0] && mapping->offset == 0 && is_libjvm(path)) {
+        snprintf(maps->libjvm, PATH_MAX, "%s", path);
+        maps->bias = mapping->start;
     }
-    free(copy);
-    return libjvm[0] && dump[0];
+    if (mapping->rights[2] == 'x' && is_dump(path)) {
+        snprintf(maps->dump, PATH_MAX, "%s", path);
+    }
+    return true;
 }
 
 /* Its struct walk_jvm with what is known of it, not yet walked by. False: it is not there yet. */
-static bool describe(struct walker *walker, struct walked_jvm *jvm, const char *libjvm,
-                     uint64_t bias, const char *dump)
+static bool describe(const struct maps *maps)
 {
+    struct walker *walker = maps->walker;
+    struct walked_jvm *jvm = maps->jvm;
     struct walk_layout layout;
     uint32_t version = UINT32_MAX;
     /* A dump has a head at first, and code when all heaps of the code cache are made. */
     struct fed_code first;
-    bool is_known = open_dump(jvm, dump) && code_feed_next(&jvm->feed, &first) &&
-                    layout_read(jvm->directory, libjvm, bias, &layout, &version) == 0;
+    bool is_known = open_dump(jvm, maps->dump) && code_feed_next(&jvm->feed, &first) &&
+                    layout_read(jvm->directory, maps->libjvm, maps->bias, &layout, &version) == 0;
     bool is_too_old = walker->options.is_default && version < WALK_OLDEST_BY_DEFAULT;
     if (!is_known || is_too_old) {
         jvm->tries = is_too_old ? TRIES_MAX : jvm->tries;
@@ -467,12 +440,13 @@ static bool describe(struct walker *walker, struct walked_jvm *jvm, const char *
 
 /* Virtual threads have begun, so the heap is there; where the first of them goes to is told a
  * moment later than the code is. */
-static void describe_frozen(struct walker *walker, struct walked_jvm *jvm, const char *libjvm,
-                            uint64_t bias)
+static void describe_frozen(const struct maps *maps)
 {
+    struct walked_jvm *jvm = maps->jvm;
     struct walk_frozen frozen;
-    struct walk_frozen *its = &walker->program.jvms[jvm->number].frozen;
-    int err = layout_read_frozen(jvm->directory, libjvm, bias, jvm->feed.frozen, &frozen);
+    struct walk_frozen *its = &maps->walker->program.jvms[jvm->number].frozen;
+    int err =
+        layout_read_frozen(jvm->directory, maps->libjvm, maps->bias, jvm->feed.frozen, &frozen);
     jvm->is_new |= jvm->wants_frozen = err == -EAGAIN && ++jvm->tries < TRIES_MAX;
     if (!err && !its->stack) {
         uint32_t stack = frozen.stack;
@@ -483,42 +457,18 @@ static void describe_frozen(struct walker *walker, struct walked_jvm *jvm, const
     }
 }
 
-/* The text is the caller's to free. False: it cannot be read. */
-static bool read_maps(const struct walked_jvm *jvm, struct maps *maps)
-{
-    struct bytes text = {0};
-    char buffer[16384];
-    ssize_t got = 0;
-    int fd = openat(jvm->directory, "maps", O_RDONLY | O_CLOEXEC);
-    while (fd >= 0 && text.size < MAPS_TEXT_MAX && (got = read(fd, buffer, sizeof buffer)) > 0) {
-        bytes_put(&text, buffer, (size_t)got);
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-    bytes_u8(&text, 0);
-    if (fd < 0 || got < 0 || text.failed) {
-        free(text.at);
-        return false;
-    }
-    maps->text = (char *)text.at;
-    process_root_read(jvm->directory, &maps->root);
-    return true;
-}
-
 /* What it maps has changed, or is not known. */
 static void look(struct walker *walker, struct walked_jvm *jvm)
 {
-    char libjvm[PATH_MAX];
-    char dump[PATH_MAX];
-    uint64_t bias = 0;
-    struct maps maps = {0};
-    bool is_jvm = read_maps(jvm, &maps) && find_parts(&maps, libjvm, &bias, dump);
+    struct maps maps = {.walker = walker, .jvm = jvm};
+    process_root_read(jvm->directory, &maps.root);
+    read_maps(&maps, find_part);
+    bool is_jvm = maps.libjvm[0] && maps.dump[0];
     jvm->is_new = false;
     if (jvm->has_feed && !is_jvm) { /* it runs another program */
         stop_walking(walker, jvm);
         forget_code(walker, jvm);
-    } else if (!jvm->has_feed && is_jvm && !describe(walker, jvm, libjvm, bias, dump)) {
+    } else if (!jvm->has_feed && is_jvm && !describe(&maps)) {
         jvm->is_new = jvm->tries < TRIES_MAX && ++jvm->tries < TRIES_MAX;
     }
     bool is_unread = !jvm->has_feed && (jvm->is_unread || jvm->tries == TRIES_TOLD);
@@ -528,13 +478,12 @@ static void look(struct walker *walker, struct walked_jvm *jvm)
         put_mappings(walker, jvm, &maps);
         (void)follow_code(walker, jvm);
         if (jvm->wants_frozen) {
-            describe_frozen(walker, jvm, libjvm, bias);
+            describe_frozen(&maps);
         }
         if (!jvm->is_walked) {
             jvm->is_walked = walk(walker, jvm, jvm->number + WALK_FIRST_JVM);
         }
     }
-    free(maps.text);
 }
 
 /* Whether there was something to do. */

@@ -113,7 +113,7 @@ static int take_row(void *context, uint64_t address, const struct native_row *ro
 
 static void ask_build_id(void)
 {
-    uint8_t id[OBJECT_ID_MAX];
+    uint8_t id[BUILD_ID_MAX];
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     (void)build_id_read(fd, id);
     close(fd);
@@ -124,8 +124,8 @@ static void ask_file(const uint8_t *data, size_t size, mode_t mode)
     struct objects_options options = {
         .machine = EM_X86_64, .build_id_dir = "/dev/shm/no-build-ids", .here = true};
     struct objects *objects;
-    struct object_place place = {.path = path};
-    uint8_t id[OBJECT_ID_MAX];
+    struct object_place place = {.file.path = path};
+    uint8_t id[BUILD_ID_MAX];
     write_file(data, size, mode);
     ask_build_id();
     if (objects_new(&options, &objects) != 0) {

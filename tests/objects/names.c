@@ -60,7 +60,7 @@ static const char *look_up(struct objects *objects, struct object *kernel, uint6
     struct object_symbol symbol;
     struct object *object = kernel;
     if (file[0] == '/' || strcmp(file, "[vdso]") == 0) {
-        struct object_place place = {.path = file};
+        struct object_place place = {.file.path = file};
         object = objects_find(objects, &place);
         /* perf prints the offset in the file. */
         if (!object_address(object, address, &address)) {
