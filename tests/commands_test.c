@@ -693,7 +693,7 @@ TEST_WITH(a_jvm_that_hides_its_methods_makes_no_table, scratch_create, scratch_r
     assert_true(methods_file_open(&options, &table) < 0);
     assert_null(table);
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
-        hotspot.places[needed[i]].known = true;
+        hotspot.layout.places[needed[i]].known = true;
     }
     assert_int_equal(methods_file_open(&options, &table), 0);
     methods_file_close(table);

@@ -154,9 +154,10 @@ static struct fake_code *new_code(int major)
     assert_non_null(code);
     code->hotspot.major = major;
     code->hotspot.memory = memory_own_new();
-    code->hotspot.pc = sizeof code->pcs[0];
-    code->hotspot.places[PC_OFFSET] = (struct place){.known = true, .is_signed = true, .width = 4};
-    code->hotspot.places[PC_SCOPE] =
+    code->hotspot.layout.pc = sizeof code->pcs[0];
+    code->hotspot.layout.places[PC_OFFSET] =
+        (struct place){.known = true, .is_signed = true, .width = 4};
+    code->hotspot.layout.places[PC_SCOPE] =
         (struct place){.known = true, .is_signed = true, .width = 4, .offset = 4};
     code->pcs[0].pc = -1; /* as HotSpot puts one before all, without a scope */
     code->pcs[1].pc = 16;
@@ -345,10 +346,10 @@ TEST(scopes_that_contradict_the_record)
             code->pcs[2].scope = -5;
             break;
         case 10:
-            code->hotspot.places[PC_SCOPE].offset = 8;
+            code->hotspot.layout.places[PC_SCOPE].offset = 8;
             break;
         case 11:
-            code->hotspot.places[PC_SCOPE].offset = 16;
+            code->hotspot.layout.places[PC_SCOPE].offset = 16;
             break;
         case 12:
             code->nmethod.data_size = SIZE_MAX / 2;
@@ -541,27 +542,27 @@ TEST(memory_that_is_not_ours_is_copied)
     struct hotspot hotspot = {
         .memory = &memory,
         .major = 17,
-        .const_method = offsetof(struct away_constants, code),
-        .pool = offsetof(struct away_pool, entries),
-        .pc = sizeof away.place,
-        .has_lines = 4,
         .nmethods = TRUST_PROVEN,
         .scopes = TRUST_PROVEN,
         .methods = TRUST_PROVEN,
-        .places = {[METHOD_CONST] = PLACE(const_method, struct away_method),
-                   [METHOD_ACCESS] = PLACE(access, struct away_method),
-                   [CONST_POOL] = PLACE(pool, struct away_constants),
-                   [CONST_SIZE] = PLACE(words, struct away_constants),
-                   [CONST_CODE_SIZE] = PLACE(code_size, struct away_constants),
-                   [CONST_NAME] = PLACE(name, struct away_constants),
-                   [CONST_SIGNATURE] = PLACE(signature, struct away_constants),
-                   [CONST_FLAGS] = PLACE(flags, struct away_constants),
-                   [POOL_HOLDER] = PLACE(holder, struct away_pool),
-                   [POOL_LENGTH] = PLACE(length, struct away_pool),
-                   [SYMBOL_LENGTH] = PLACE(length, struct away_symbol),
-                   [SYMBOL_BODY] = PLACE(body, struct away_symbol),
-                   [PC_OFFSET] = PLACE(pc, struct away_place),
-                   [PC_SCOPE] = PLACE(scope, struct away_place)},
+        .layout = {.const_method = offsetof(struct away_constants, code),
+                   .pool = offsetof(struct away_pool, entries),
+                   .pc = sizeof away.place,
+                   .has_lines = 4,
+                   .places = {[METHOD_CONST] = PLACE(const_method, struct away_method),
+                              [METHOD_ACCESS] = PLACE(access, struct away_method),
+                              [CONST_POOL] = PLACE(pool, struct away_constants),
+                              [CONST_SIZE] = PLACE(words, struct away_constants),
+                              [CONST_CODE_SIZE] = PLACE(code_size, struct away_constants),
+                              [CONST_NAME] = PLACE(name, struct away_constants),
+                              [CONST_SIGNATURE] = PLACE(signature, struct away_constants),
+                              [CONST_FLAGS] = PLACE(flags, struct away_constants),
+                              [POOL_HOLDER] = PLACE(holder, struct away_pool),
+                              [POOL_LENGTH] = PLACE(length, struct away_pool),
+                              [SYMBOL_LENGTH] = PLACE(length, struct away_symbol),
+                              [SYMBOL_BODY] = PLACE(body, struct away_symbol),
+                              [PC_OFFSET] = PLACE(pc, struct away_place),
+                              [PC_SCOPE] = PLACE(scope, struct away_place)}},
     };
     away.method.const_method = away_at(&away.constants);
     away.method.access = 0x100;

@@ -130,7 +130,7 @@ TEST_WITH(files_differ_by_their_inodes, new_table, free_table)
     take(&file);
     const struct process *process = process_table_at(table, 7);
     const struct mapped_file *one = process_mapped_at(process, 0x10000)->file;
-    assert_int_equal(one->inode, 1);
+    assert_int_equal(one->identity.inode, 1);
     assert_ptr_not_equal(process_mapped_at(process, 0x20000)->file, one);
     assert_int_equal(process_mapped_at(process, 0x30000)->file->identity.inode, 3);
     assert_ptr_equal(process_mapped_at(process, 0x40000)->file, one);

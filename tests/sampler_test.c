@@ -255,10 +255,10 @@ static void check_recording(const char *path, bool is_finished)
     const struct mapped *here = process_mapped_at(process, (uintptr_t)nothing);
     const struct mapped *libc = process_mapped_at(process, (uintptr_t)&strtoul);
     assert_non_null(here);
-    assert_non_null(strstr(here->file->path, "/sampler_test"));
+    assert_non_null(strstr(here->file->identity.path, "/sampler_test"));
     assert_non_null(libc);
-    assert_non_null(strstr(libc->file->path, "libc"));
-    assert_true(libc->file->build_id_size > 0);
+    assert_non_null(strstr(libc->file->identity.path, "libc"));
+    assert_true(libc->file->identity.build_id_size > 0);
     process_table_free(table);
     perf_data_close(data);
 }

@@ -38,67 +38,12 @@ void hotspot_free(struct hotspot *hotspot)
     }
 }
 
-/* Describes the heap at `at`. False: it is none that makes sense. */
-static bool read_heap(struct hotspot *hotspot, uint64_t at, struct code_heap *heap)
-{
-    enum { LARGEST_LOG2 = 36 }; /* CodeCache is limited to 2 GB, and has been to 4 */
-    const struct place *places = hotspot->places;
-    const uint64_t memory = at + places[HEAP_MEMORY].offset;
-    const uint64_t segmap = at + places[HEAP_SEGMAP].offset;
-    uint64_t map_end = 0;
-    char log2[sizeof(int64_t)];
-    const struct memory_piece pieces[] = {
-        {memory + places[SPACE_LOW].offset, &heap->low, sizeof(heap->low)},
-        {memory + places[SPACE_END].offset, &heap->end, sizeof(heap->end)},
-        {segmap + places[SPACE_LOW].offset, &heap->map, sizeof(heap->map)},
-        {segmap + places[SPACE_END].offset, &map_end, sizeof(map_end)},
-        {at + places[HEAP_LOG2_SEGMENT].offset, log2, places[HEAP_LOG2_SEGMENT].width},
-    };
-    if (!at || !memory_read_pieces(hotspot->memory, pieces, sizeof(pieces) / sizeof(*pieces))) {
-        return false;
-    }
-    int64_t segment = hotspot_load_integer(log2, places[HEAP_LOG2_SEGMENT].width, true);
-    if (!heap->low || heap->end <= heap->low || !heap->map || map_end <= heap->map || segment < 3 ||
-        segment > 30 || (heap->end - heap->low) >> LARGEST_LOG2 != 0) {
-        return false;
-    }
-    heap->log2 = (unsigned)segment;
-    heap->map_size = map_end - heap->map;
-    return (heap->end - heap->low) >> segment <= heap->map_size;
-}
-
-/* Where the JVM's descriptions of its heaps are; 0: nowhere as yet, or nowhere that makes sense. */
-static size_t list_heaps(struct hotspot *hotspot, uint64_t heaps[MAX_HEAPS], bool *sane)
-{
-    int64_t array = 0;
-    *sane = true;
-    if (!hotspot->places[HEAPS].known) {
-        *sane = hotspot_read_static(hotspot, HEAP, &array);
-        heaps[0] = (uint64_t)array;
-        return array ? 1 : 0;
-    }
-    if (!hotspot_read_static(hotspot, HEAPS, &array) || !array) {
-        return 0;
-    }
-    int64_t length = 0;
-    uint64_t data = 0;
-    *sane = hotspot_read_integer(hotspot, (uint64_t)array, ARRAY_LENGTH, &length) &&
-            hotspot_read_pointer(hotspot, (uint64_t)array, ARRAY_DATA, &data);
-    if (length == 0) {
-        return 0;
-    }
-    *sane = *sane && length > 0 && length <= MAX_HEAPS &&
-            memory_read(hotspot->memory, data, heaps, (size_t)length * sizeof(*heaps));
-    return *sane ? (size_t)length : 0;
-}
-
 /*
  * The code cache's heaps: all are reserved at once, when the JVM starts, and stay where they are.
  * So they are looked up once, when there is code.
  */
 static size_t find_heaps(struct hotspot *hotspot)
 {
-    uint64_t found[MAX_HEAPS];
     bool sane = true;
     size_t count = atomic_load(&hotspot->heap_count);
     if (atomic_load(&hotspot->blobs) == TRUST_BROKEN) {
@@ -110,17 +55,15 @@ static size_t find_heaps(struct hotspot *hotspot)
     pthread_mutex_lock(&hotspot->heaps_lock);
     count = atomic_load(&hotspot->heap_count);
     if (count == 0) {
-        count = list_heaps(hotspot, found, &sane);
-        for (size_t i = 0; i < count && sane; i++) {
-            sane = read_heap(hotspot, found[i], &hotspot->heaps[i]);
-        }
-        atomic_store(&hotspot->heap_count, sane ? count : 0);
+        int found = code_heaps_read(hotspot->memory, &hotspot->layout, hotspot->heaps);
+        sane = found >= 0;
+        count = sane ? (size_t)found : 0;
+        atomic_store(&hotspot->heap_count, count);
     }
     pthread_mutex_unlock(&hotspot->heaps_lock);
     if (!sane) {
         hotspot_distrust(hotspot, &hotspot->blobs,
                          "no code heap where one should be; tiers and frame sizes are unknown");
-        count = 0;
     }
     return count;
 }
@@ -179,7 +122,7 @@ static bool find_blob(struct hotspot *hotspot, struct hotspot_nearby *nearby, ui
                       uint64_t size, struct blob *blob)
 {
     char room[64];
-    const struct place *used = &hotspot->places[BLOCK_USED];
+    const struct place *used = &hotspot->layout.places[BLOCK_USED];
     uint64_t block = 0;
     size_t count = find_heaps(hotspot);
     for (size_t i = 0; i < count && !block; i++) {
@@ -189,11 +132,12 @@ static bool find_blob(struct hotspot *hotspot, struct hotspot_nearby *nearby, ui
         }
     }
     /* A stub inside of a blob may even start the block's first segment. */
-    if (!block || address - block <= hotspot->block_header ||
-        hotspot->block_header > sizeof(room) || used->offset >= hotspot->block_header) {
+    if (!block || address - block <= hotspot->layout.block_header ||
+        hotspot->layout.block_header > sizeof(room) ||
+        used->offset >= hotspot->layout.block_header) {
         return false;
     }
-    blob->at = block + hotspot->block_header;
+    blob->at = block + hotspot->layout.block_header;
     blob->size = hotspot->head < sizeof(blob->room) ? hotspot->head : sizeof(blob->room);
     /* Up to the code's end all is there, whatever it is. */
     if (blob->size > address - blob->at + size) {
@@ -201,7 +145,7 @@ static bool find_blob(struct hotspot *hotspot, struct hotspot_nearby *nearby, ui
     }
     int64_t blob_size = 0;
     int64_t offset = 0;
-    const char *header = view_cache(hotspot, nearby, block, hotspot->block_header, room);
+    const char *header = view_cache(hotspot, nearby, block, hotspot->layout.block_header, room);
     blob->copy = header ? view_cache(hotspot, nearby, blob->at, blob->size, blob->room) : NULL;
     if (!blob->copy || header[used->offset] == 0 ||
         !hotspot_integer(hotspot, blob->copy, blob->size, BLOB_SIZE, &blob_size) ||
@@ -407,10 +351,10 @@ uint64_t hotspot_thread_record(const struct hotspot *hotspot, uint64_t java_thre
     uint64_t pc = 0;
     uint64_t fp = 0;
     uint64_t below[2] = {0};
-    if (!hotspot || !hotspot->places[THREAD_ANCHOR].known) {
+    if (!hotspot || !hotspot->layout.places[THREAD_ANCHOR].known) {
         return 0;
     }
-    uint64_t anchor = java_thread + hotspot->places[THREAD_ANCHOR].offset;
+    uint64_t anchor = java_thread + hotspot->layout.places[THREAD_ANCHOR].offset;
     bool is = hotspot_read_pointer(hotspot, anchor, ANCHOR_SP, &sp) &&
               hotspot_read_pointer(hotspot, anchor, ANCHOR_PC, &pc) &&
               hotspot_read_pointer(hotspot, anchor, ANCHOR_FP, &fp) && sp > sizeof(below) && pc &&

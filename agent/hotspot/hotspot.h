@@ -11,16 +11,21 @@
  * jmethodID is ever followed: from JDK 26 on it is a number.
  *
  * This room knows neither JVMTI nor JNI: from outside of a JVM there are none. Addresses are the
- * JVM's, of 64 bits, and read by way of one interface (agent/hotspot/hotspot_memory.h).
+ * JVM's, of 64 bits, and read by way of one interface (hotspot/memory.h).
  *
  * Every function may be called on any thread. Where a parameter may be NULL it says so.
  */
 #ifndef JD_AGENT_HOTSPOT_H
 #define JD_AGENT_HOTSPOT_H
 
-#include "agent/hotspot/hotspot_memory.h"
 #include "agent/hotspot/line_table.h"
+#include "hotspot/memory.h"
 #include "writer/code.h"
+
+/* This process's memory. Takes two file descriptors for as long as it lives. NULL: no memory or no
+ * descriptors. */
+struct memory *memory_own_new(void);
+void memory_free(struct memory *memory); /* NULL is fine */
 
 struct hotspot;
 

@@ -21,9 +21,9 @@ bool hotspot_flag_is_on(const struct hotspot *hotspot, const char *name, bool ot
     static const size_t name_room = 24;
     int64_t array = 0;
     int64_t count = 0;
-    size_t size = hotspot->flag;
+    size_t size = hotspot->layout.flag;
     size_t length = strlen(name) + 1;
-    if (!hotspot_has_fields(hotspot, needed) || size == 0 || length > name_room ||
+    if (!hotspot_layout_has(&hotspot->layout, needed) || size == 0 || length > name_room ||
         !hotspot_read_static(hotspot, FLAGS, &array) ||
         !hotspot_read_static(hotspot, FLAG_COUNT, &count) || count < 1 || count > MOST) {
         return otherwise;
@@ -93,7 +93,7 @@ struct class_array {
 static bool read_arrays(const struct hotspot *hotspot, struct class_array *arrays, size_t count,
                         struct hotspot_workspace *space, size_t *counts, size_t *all)
 {
-    const struct place *place = &hotspot->places[METHODS_LENGTH];
+    const struct place *place = &hotspot->layout.places[METHODS_LENGTH];
     struct memory_piece pieces[HOTSPOT_CLASSES_MAX] = {{0}}; /* gcc: a count of 0? */
     for (size_t i = 0; i < count; i++) {
         if (!arrays[i].at) {
@@ -120,8 +120,9 @@ static bool read_arrays(const struct hotspot *hotspot, struct class_array *array
     }
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
-        pieces[i] = (struct memory_piece){arrays[i].at + hotspot->places[METHODS_DATA].offset,
-                                          space->array + used, counts[i] * sizeof(uint64_t)};
+        pieces[i] =
+            (struct memory_piece){arrays[i].at + hotspot->layout.places[METHODS_DATA].offset,
+                                  space->array + used, counts[i] * sizeof(uint64_t)};
         for (size_t k = 0; k < counts[i]; k++) {
             space->holders[used++] = arrays[i].holder;
         }
@@ -136,10 +137,10 @@ static bool find_arrays(const struct hotspot *hotspot, struct class_array *array
     struct memory_piece pieces[HOTSPOT_CLASSES_MAX];
     for (size_t i = 0; i < count; i++) {
         pieces[i] =
-            (struct memory_piece){arrays[i].klass + hotspot->places[KLASS_METHODS].offset,
+            (struct memory_piece){arrays[i].klass + hotspot->layout.places[KLASS_METHODS].offset,
                                   later ? &arrays[i].later : &arrays[i].at, sizeof(uint64_t)};
     }
-    return hotspot->places[KLASS_METHODS].known &&
+    return hotspot->layout.places[KLASS_METHODS].known &&
            memory_read_pieces(hotspot->memory, pieces, count);
 }
 
@@ -208,12 +209,12 @@ bool hotspot_versions_before(struct hotspot *hotspot, const uint64_t *klasses, s
 {
     static const enum field needed[] = {KLASS_NAME, KLASS_BREAKPOINTS, FIELD_COUNT};
     struct memory_piece pieces[HOTSPOT_CLASSES_MAX] = {{0}}; /* gcc: a count of 0? */
-    if (!hotspot_knows_methods(hotspot) || !hotspot_has_fields(hotspot, needed) ||
+    if (!hotspot_knows_methods(hotspot) || !hotspot_layout_has(&hotspot->layout, needed) ||
         count > HOTSPOT_CLASSES_MAX) {
         return false;
     }
-    const size_t at = hotspot->places[KLASS_BREAKPOINTS].offset + sizeof(uint64_t);
-    const size_t name = hotspot->places[KLASS_NAME].offset;
+    const size_t at = hotspot->layout.places[KLASS_BREAKPOINTS].offset + sizeof(uint64_t);
+    const size_t name = hotspot->layout.places[KLASS_NAME].offset;
     for (size_t i = 0; i < count; i++) {
         pieces[i] = (struct memory_piece){klasses[i] + at, &versions[i], sizeof versions[i]};
     }
@@ -255,7 +256,7 @@ static bool is_in_class(const struct hotspot *hotspot, uint64_t klass, uint64_t 
         return false;
     }
     const int64_t most = (int64_t)(sizeof(some) / sizeof(*some));
-    array += hotspot->places[METHODS_DATA].offset;
+    array += hotspot->layout.places[METHODS_DATA].offset;
     for (int64_t at = 0; at < length && at <= 2 * (int64_t)UINT16_MAX; at += most) {
         int64_t count = length - at < most ? length - at : most;
         if (!memory_read(hotspot->memory, array + (uint64_t)at * sizeof(*some), some,
@@ -275,7 +276,7 @@ static bool is_in_class(const struct hotspot *hotspot, uint64_t klass, uint64_t 
 static bool find_pool(const struct hotspot *hotspot, struct hotspot_nearby *nearby, uint64_t method,
                       uint64_t *pool, int64_t *number)
 {
-    const struct place *places = hotspot->places;
+    const struct place *places = hotspot->layout.places;
     const struct place *number_place = &places[CONST_IDNUM];
     uint64_t const_method = 0;
     char copy[sizeof(int64_t)];
@@ -312,7 +313,7 @@ static bool has_id(const struct hotspot *hotspot, uint64_t ids, int64_t number, 
 static bool is_as_known(const struct hotspot *hotspot, const struct known_pool *known,
                         int64_t number, uint64_t id)
 {
-    const struct place *places = hotspot->places;
+    const struct place *places = hotspot->layout.places;
     uint64_t klass = 0;
     uint64_t ids = 0;
     uint64_t size = 0;
@@ -407,7 +408,7 @@ bool hotspot_may_know_methods(const struct hotspot *hotspot)
     static const enum field needed[] = {MIRROR_KLASS,   KLASS_METHODS, KLASS_IDS,  CONST_IDNUM,
                                         METHODS_LENGTH, METHODS_DATA,  FIELD_COUNT};
     return hotspot && atomic_load(&hotspot->methods) != TRUST_BROKEN &&
-           hotspot_has_fields(hotspot, needed);
+           hotspot_layout_has(&hotspot->layout, needed);
 }
 
 void hotspot_methods_were(struct hotspot *hotspot, bool as_told)

@@ -1,106 +1,16 @@
 /*
- * The fields of HotSpot's structures that we read, found in the layout tables that it exports for
- * the serviceability agent. The inside of agent/hotspot/hotspot.h, for the files that make it up.
+ * Reading the fields of HotSpot's structures (hotspot/layout.h) in this process. The inside of
+ * agent/hotspot/hotspot.h, for the files that make it up.
  */
 #ifndef JD_AGENT_HOTSPOT_FIELDS_H
 #define JD_AGENT_HOTSPOT_FIELDS_H
 
 #include "agent/hotspot/hotspot.h"
-#include "agent/hotspot/hotspot_memory.h"
+#include "hotspot/layout.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-
-/* The fields we use. */
-enum field {
-    HEAPS, /* static */
-    HEAP,  /* static, JDK 8 */
-    ARRAY_LENGTH,
-    ARRAY_DATA,
-    HEAP_MEMORY,
-    HEAP_SEGMAP,
-    HEAP_LOG2_SEGMENT,
-    SPACE_LOW,
-    SPACE_END, /* of what is reserved: it stays, while what is committed grows */
-    BLOCK_USED,
-    BLOB_SIZE,
-    BLOB_FRAME_SIZE,
-    BLOB_FRAME_COMPLETE,
-    BLOB_CODE_BEGIN,
-    BLOB_CODE_OFFSET,
-    BLOB_MUTABLE_DATA, /* from JDK 25 on, and the next two */
-    BLOB_MUTABLE_SIZE,
-    BLOB_RELOCATION_SIZE,
-    NMETHOD_METHOD,
-    NMETHOD_ENTRY_BCI,
-    NMETHOD_OSR_ENTRY,
-    NMETHOD_VERIFIED_ENTRY,
-    NMETHOD_VERIFIED_OFFSET,
-    NMETHOD_COMPILE_ID,
-    NMETHOD_TIER,
-    NMETHOD_PCS_OFFSET,
-    NMETHOD_SCOPES_OFFSET, /* JDK 8, and from 25 on */
-    NMETHOD_SCOPES,        /* JDK 9 to 22 */
-    NMETHOD_METADATA_OFFSET,
-    NMETHOD_DEPENDENCIES_OFFSET, /* to JDK 22: what is behind the PcDescs */
-    NMETHOD_IMMUTABLE_DATA,      /* from JDK 25 on, and the next one */
-    NMETHOD_IMMUTABLE_SIZE,
-    PC_OFFSET,
-    PC_SCOPE,
-    METHOD_CONST,
-    METHOD_ACCESS,
-    METHOD_CODE,
-    CONST_SIZE, /* words */
-    CONST_CODE_SIZE,
-    CONST_POOL,
-    CONST_NAME,
-    CONST_SIGNATURE,
-    CONST_IDNUM,
-    CONST_FLAGS,
-    POOL_LENGTH,
-    POOL_HOLDER,
-    SYMBOL_LENGTH,
-    SYMBOL_BODY,
-    MIRROR_KLASS, /* static: the offset in a java.lang.Class */
-    KLASS_METHODS,
-    KLASS_IDS,
-    KLASS_LAYOUT,
-    KLASS_NAME,
-    KLASS_BREAKPOINTS,
-    METHODS_LENGTH,
-    METHODS_DATA,
-    FLAGS,      /* static */
-    FLAG_COUNT, /* static */
-    FLAG_NAME,
-    FLAG_ADDRESS,
-    THREAD_OSTHREAD,
-    THREAD_ANCHOR,
-    ANCHOR_SP,
-    ANCHOR_PC,
-    ANCHOR_FP,
-    OSTHREAD_ID,
-    FIELD_COUNT,
-};
-
-/* A field, once it is found. */
-struct place {
-    bool known;
-    bool is_signed;
-    size_t width;  /* bytes */
-    size_t offset; /* in its owner */
-    uint64_t static_address;
-};
-
-/* A piece of the code cache (code/codeHeap.hpp). */
-struct code_heap {
-    uint64_t low, end; /* reserved */
-    uint64_t map;      /* a byte a segment */
-    uint64_t map_size;
-    unsigned log2; /* of a segment's bytes */
-};
-
-enum { MAX_HEAPS = 8 };
 
 /* A part of what we know can be found false, and is left alone from then on. */
 enum trust {
@@ -110,20 +20,14 @@ enum trust {
 };
 
 struct hotspot {
-    struct place places[FIELD_COUNT];
+    struct hotspot_layout layout;
     struct memory *memory;
-    int major;           /* version */
-    int32_t top_tier;    /* of code of the highest level: 4, or JITDUMP_TIER_JVMCI */
-    size_t block_header; /* bytes */
-    size_t const_method; /* bytes; the bytecodes stand behind it */
-    size_t pool;         /* bytes of a ConstantPool; its entries stand behind it */
-    size_t pc;           /* bytes of a PcDesc */
-    size_t flag;         /* bytes of a JVMFlag */
-    int64_t has_lines;   /* in CONST_FLAGS */
-    size_t head;         /* so far into a blob do our fields reach */
+    int major;        /* version */
+    int32_t top_tier; /* of code of the highest level: 4, or JITDUMP_TIER_JVMCI */
+    size_t head;      /* so far into a blob do our fields reach */
 
     pthread_mutex_t heaps_lock;
-    struct code_heap heaps[MAX_HEAPS];
+    struct code_heap heaps[CODE_HEAPS_MAX];
     atomic_size_t heap_count; /* 0: not there yet */
 
     atomic_int blobs;    /* enum trust, for the code cache and what blobs say */
@@ -135,35 +39,6 @@ struct hotspot {
 /* Finds the fields. False: what the code cache takes is not among them. */
 bool hotspot_find_fields(struct hotspot *hotspot, const void *function);
 
-/* For tests: the i-th field, type or constant that is looked for, as the tables call it
- * ("CodeBlob::_size", "PcDesc"). NULL: there are no more. */
-const char *hotspot_wanted_name(size_t i);
-
-/* Whether all these are known; the list ends with FIELD_COUNT. */
-bool hotspot_has_fields(const struct hotspot *hotspot, const enum field *fields);
-
-/* An integer of `width` bytes, 1 to 8. */
-static inline int64_t hotspot_load_integer(const void *at, size_t width, bool is_signed)
-{
-    uint64_t bits = 0; /* HotSpot runs on little-endian machines, but for s390x */
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    /* A replay reads a million of these sizes: no call of a function for them. */
-    if (width == sizeof(uint64_t)) {
-        memcpy(&bits, at, sizeof(uint64_t));
-    } else if (width == sizeof(uint32_t)) {
-        memcpy(&bits, at, sizeof(uint32_t));
-    } else if (width == sizeof(uint16_t)) {
-        memcpy(&bits, at, sizeof(uint16_t));
-    } else {
-        memcpy(&bits, at, width);
-    }
-#else
-    memcpy((char *)&bits + 8 - width, at, width);
-#endif
-    unsigned unused = (unsigned)(64 - 8 * width);
-    return is_signed ? (int64_t)(bits << unused) >> unused : (int64_t)bits;
-}
-
 /*
  * The integer that is a field of an object of which we hold `size` bytes. False: the field is
  * unknown or not in them.
@@ -171,7 +46,7 @@ static inline int64_t hotspot_load_integer(const void *at, size_t width, bool is
 static inline bool hotspot_integer(const struct hotspot *hotspot, const void *copy, size_t size,
                                    enum field field, int64_t *value)
 {
-    const struct place *place = &hotspot->places[field];
+    const struct place *place = &hotspot->layout.places[field];
     if (!place->known || place->offset > size || size - place->offset < place->width) {
         return false;
     }

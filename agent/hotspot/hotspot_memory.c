@@ -7,7 +7,7 @@
  * anew: 600 ns a piece where the pipe takes 10 (Linux 6.18), and a class has some hundred pieces.
  * Besides, container engines used to forbid it.
  */
-#include "agent/hotspot/hotspot_memory.h"
+#include "agent/hotspot/hotspot.h"
 
 #include <errno.h>
 #include <fcntl.h>

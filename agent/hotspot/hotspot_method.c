@@ -77,8 +77,8 @@ static uint64_t the_const_method(const struct raw_method *raw)
 
 size_t hotspot_reach(const struct hotspot *hotspot, enum field one, enum field other)
 {
-    size_t a = hotspot->places[one].offset + hotspot->places[one].width;
-    size_t b = hotspot->places[other].offset + hotspot->places[other].width;
+    size_t a = hotspot->layout.places[one].offset + hotspot->layout.places[one].width;
+    size_t b = hotspot->layout.places[other].offset + hotspot->layout.places[other].width;
     return a > b ? a : b;
 }
 
@@ -119,7 +119,7 @@ static uint64_t identity_of(const struct hotspot *hotspot, const struct raw_meth
     uint64_t hash = mix(0, raw->const_method);
     for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
         int64_t value = 0;
-        (void)hotspot_integer(hotspot, head, hotspot->const_method, fields[i], &value);
+        (void)hotspot_integer(hotspot, head, hotspot->layout.const_method, fields[i], &value);
         hash = mix(hash, (uint64_t)value);
     }
     return hash;
@@ -131,11 +131,11 @@ size_t hotspot_const_method_size(const struct hotspot *hotspot, const char *head
     enum { CONST_METHOD_MAX = 4 << 20 };
     int64_t words = 0;
     int64_t code = 0;
-    (void)hotspot_integer(hotspot, head, hotspot->const_method, CONST_SIZE, &words);
-    (void)hotspot_integer(hotspot, head, hotspot->const_method, CONST_CODE_SIZE, &code);
+    (void)hotspot_integer(hotspot, head, hotspot->layout.const_method, CONST_SIZE, &words);
+    (void)hotspot_integer(hotspot, head, hotspot->layout.const_method, CONST_CODE_SIZE, &code);
     bool sane = words > 0 && words <= CONST_METHOD_MAX / (int64_t)sizeof(void *) && code >= 0 &&
                 code <= UINT16_MAX &&
-                (size_t)words * sizeof(void *) >= hotspot->const_method + (size_t)code;
+                (size_t)words * sizeof(void *) >= hotspot->layout.const_method + (size_t)code;
     return sane ? (size_t)words * sizeof(void *) : 0;
 }
 
@@ -143,7 +143,7 @@ size_t hotspot_const_method_size(const struct hotspot *hotspot, const char *head
 static bool read_const_heads(const struct hotspot *hotspot, struct hotspot_workspace *space,
                              size_t count)
 {
-    if (!read_small(hotspot, space, count, the_const_method, hotspot->const_method)) {
+    if (!read_small(hotspot, space, count, the_const_method, hotspot->layout.const_method)) {
         return false;
     }
     for (size_t i = 0; i < count; i++) {
@@ -228,7 +228,7 @@ static bool read_symbols(const struct hotspot *hotspot, struct hotspot_workspace
                 return false;
             }
         }
-        uint64_t entries = raw->pool + hotspot->pool;
+        uint64_t entries = raw->pool + hotspot->layout.pool;
         bool neighbours = numbers[1] == numbers[0] + 1;
         space->pieces[used++] =
             (struct memory_piece){entries + (size_t)numbers[0] * sizeof(uint64_t), raw->symbols,
@@ -248,7 +248,7 @@ static bool read_lengths(const struct hotspot *hotspot, struct hotspot_workspace
 {
     for (size_t i = 0; i < 2 * count; i++) {
         space->pieces[i] = (struct memory_piece){space->raw[i / 2].symbols[i % 2] +
-                                                     hotspot->places[SYMBOL_LENGTH].offset,
+                                                     hotspot->layout.places[SYMBOL_LENGTH].offset,
                                                  space->small + i * SMALL_PIECE, size};
     }
     return memory_read_pieces(hotspot->memory, space->pieces, 2 * count);
@@ -262,8 +262,8 @@ static bool read_lengths(const struct hotspot *hotspot, struct hotspot_workspace
 static bool read_text(const struct hotspot *hotspot, struct hotspot_workspace *space, size_t count)
 {
     enum { AHEAD = 64 };
-    const struct place *length = &hotspot->places[SYMBOL_LENGTH];
-    const size_t body = hotspot->places[SYMBOL_BODY].offset;
+    const struct place *length = &hotspot->layout.places[SYMBOL_LENGTH];
+    const size_t body = hotspot->layout.places[SYMBOL_BODY].offset;
     const size_t before = body - length->offset; /* of the text, in the small piece */
     bool ahead =
         body > length->offset && before < AHEAD && read_lengths(hotspot, space, count, AHEAD);
@@ -323,7 +323,7 @@ static int32_t unfold(uint32_t number)
 static bool decode_lines(const struct hotspot *hotspot, const struct raw_method *raw,
                          size_t code_size, struct hotspot_workspace *space, uint32_t *count)
 {
-    const uint8_t *at = (const uint8_t *)raw->copy + hotspot->const_method + code_size;
+    const uint8_t *at = (const uint8_t *)raw->copy + hotspot->layout.const_method + code_size;
     const uint8_t *end = (const uint8_t *)raw->copy + raw->size;
     const unsigned excluded = unsigned5_excluded(hotspot->major);
     int64_t bci = 0;
@@ -369,14 +369,14 @@ bool hotspot_finish_methods(const struct hotspot *hotspot, struct hotspot_worksp
         int64_t code = 0;
         int64_t flags = 0;
         (void)hotspot_integer(hotspot, raw->copy, raw->size, CONST_CODE_SIZE, &code);
-        method->bytecodes = raw->const_method + hotspot->const_method;
+        method->bytecodes = raw->const_method + hotspot->layout.const_method;
         method->bytecode_size = (uint32_t)code;
         method->native = (raw->access & ACC_NATIVE) != 0;
         method->private_static = (raw->access & ACC_PRIVATE_STATIC) == ACC_PRIVATE_STATIC;
         method->pool = raw->pool;
         method->line_count = 0;
         if (hotspot_integer(hotspot, raw->copy, raw->size, CONST_FLAGS, &flags) &&
-            (flags & hotspot->has_lines) &&
+            (flags & hotspot->layout.has_lines) &&
             !decode_lines(hotspot, raw, (size_t)code, space, &method->line_count)) {
             return false;
         }
@@ -399,8 +399,9 @@ bool hotspot_has_method_fields(const struct hotspot *hotspot)
         METHOD_CONST,  METHOD_ACCESS,   CONST_SIZE,  CONST_CODE_SIZE, CONST_POOL,
         CONST_NAME,    CONST_SIGNATURE, CONST_FLAGS, POOL_LENGTH,     POOL_HOLDER,
         SYMBOL_LENGTH, SYMBOL_BODY,     FIELD_COUNT};
-    return hotspot_has_fields(hotspot, needed) && hotspot->const_method > 0 &&
-           hotspot->const_method <= SMALL_PIECE && hotspot->pool > 0 && hotspot->has_lines != 0;
+    return hotspot_layout_has(&hotspot->layout, needed) && hotspot->layout.const_method > 0 &&
+           hotspot->layout.const_method <= SMALL_PIECE && hotspot->layout.pool > 0 &&
+           hotspot->layout.has_lines != 0;
 }
 
 bool hotspot_read_methods(struct hotspot *hotspot, const uint64_t *addresses,

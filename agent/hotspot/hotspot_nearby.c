@@ -10,7 +10,7 @@
  *       as JVMTI tells them (agent/methods/proof.h) and an nmethod's was the one whose id JVMTI
  *       told of it (hotspot_bond). Until then, and in JVMs before 17, which may unload a class
  *       while the event of its code is on its way, the kernel copies each piece
- *       (agent/hotspot/hotspot_memory.h).
+ *       (hotspot/memory.h).
  *   R3  Only as much is read as belongs to the object: heads by their size in the tables, text by
  *       its length, a line table up to its end, PcDescs as far as JVMTI has a place for each.
  *   R4  Each page is asked for before it is read: a pointer to nowhere is an answer, too. What has

@@ -14,10 +14,11 @@ struct text {
 static bool view_symbol(const struct hotspot *hotspot, struct hotspot_nearby *nearby, uint64_t pool,
                         int64_t number, struct text *text)
 {
-    const struct place *length = &hotspot->places[SYMBOL_LENGTH];
+    const struct place *length = &hotspot->layout.places[SYMBOL_LENGTH];
     uint64_t symbol = 0;
     const char *entry = hotspot_view(
-        hotspot, nearby, pool + hotspot->pool + (uint64_t)number * sizeof(symbol), sizeof(symbol));
+        hotspot, nearby, pool + hotspot->layout.pool + (uint64_t)number * sizeof(symbol),
+        sizeof(symbol));
     if (!entry) {
         return false;
     }
@@ -28,8 +29,8 @@ static bool view_symbol(const struct hotspot *hotspot, struct hotspot_nearby *ne
         return false;
     }
     text->size = (size_t)bytes;
-    text->at =
-        hotspot_view(hotspot, nearby, symbol + hotspot->places[SYMBOL_BODY].offset, text->size);
+    text->at = hotspot_view(hotspot, nearby, symbol + hotspot->layout.places[SYMBOL_BODY].offset,
+                            text->size);
     return text->at != NULL;
 }
 
@@ -66,7 +67,7 @@ static bool view_const_method(const struct hotspot *hotspot, struct hotspot_near
         return false;
     }
     raw->const_method = hotspot_pointer(hotspot, method, size, METHOD_CONST);
-    raw->copy = hotspot_view(hotspot, nearby, raw->const_method, hotspot->const_method);
+    raw->copy = hotspot_view(hotspot, nearby, raw->const_method, hotspot->layout.const_method);
     raw->size = raw->copy ? hotspot_const_method_size(hotspot, raw->copy) : 0;
     return raw->size > 0 && hotspot_view(hotspot, nearby, raw->const_method, raw->size);
 }

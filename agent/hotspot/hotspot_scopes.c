@@ -59,11 +59,11 @@ bool hotspot_scopes_next(struct hotspot_scopes *scopes, int32_t *end, uint32_t *
     enum { BARE_MAX = 2 }; /* one stands before all others and one behind them */
     const struct hotspot *hotspot = scopes->hotspot;
     int32_t number = 0;
-    while (number == 0 && hotspot->pc <= scopes->end - scopes->at) {
+    while (number == 0 && hotspot->layout.pc <= scopes->end - scopes->at) {
         const char *pc = scopes->data + scopes->at;
-        memcpy(end, pc + hotspot->places[PC_OFFSET].offset, sizeof(*end));
-        memcpy(&number, pc + hotspot->places[PC_SCOPE].offset, sizeof(number));
-        scopes->at += hotspot->pc;
+        memcpy(end, pc + hotspot->layout.places[PC_OFFSET].offset, sizeof(*end));
+        memcpy(&number, pc + hotspot->layout.places[PC_SCOPE].offset, sizeof(number));
+        scopes->at += hotspot->layout.pc;
         if (number == 0 && ++scopes->bare > BARE_MAX) {
             return false;
         }
@@ -107,9 +107,9 @@ void hotspot_scopes_broken(struct hotspot *hotspot)
 /* Whether it is a field of 32 bits of a PcDesc. */
 static bool is_int_of_pc(const struct hotspot *hotspot, enum field field)
 {
-    const struct place *place = &hotspot->places[field];
-    return place->known && place->width == sizeof(int32_t) && place->offset <= hotspot->pc &&
-           hotspot->pc - place->offset >= place->width;
+    const struct place *place = &hotspot->layout.places[field];
+    return place->known && place->width == sizeof(int32_t) && place->offset <= hotspot->layout.pc &&
+           hotspot->layout.pc - place->offset >= place->width;
 }
 
 bool hotspot_knows_scopes(const struct hotspot *hotspot, const struct hotspot_nmethod *nmethod)

@@ -44,7 +44,8 @@ static int list_names(void *context)
         return 1;
     }
     while (perf_data_next(data, &record) > 0) {
-        const char *path = record.mapping && !record.mapping->anonymous ? record.mapping->path : "";
+        const char *path =
+            record.mapping && !record.mapping->anonymous ? record.mapping->file.path : "";
         size_t size = strlen(path) + 1;
         uint32_t count = known.count;
         if (path[0] != '/' || path[1] == '/' || size > PATH_MAX ||

@@ -83,7 +83,7 @@ clang-tidy)
     analyzer='-clang-analyzer-*'
     [[ ${JDAGENT_LONG:-0} != 1 ]] || analyzer=
     mapfile -t files < <(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' "$build/compile_commands.json" | sort -u |
-        grep -E "^$PWD/(agent|writer|jdtool|format)/")
+        grep -E "^$PWD/(agent|writer|jdtool|format|hotspot)/")
     ((${#files[@]})) || skip "there is no compile_commands.json"
     printf '%s\0' "${files[@]}" |
         xargs -0 -n 8 -P "$(nproc)" clang-tidy -p "$build" --quiet --extra-arg=-Wno-ignored-optimization-argument ${analyzer:+"--checks=$analyzer"} 2>&1 |
@@ -107,8 +107,8 @@ includes)
     up=$(upward "${files[@]}")
     [[ -z $up ]] || { printf '%s\n' "lint.sh: includes that go up:" "$up"; exit 1; }
     # What reads HotSpot's structures knows no JVMTI: from outside of a JVM there is none.
-    ! grep -nE '^#include <(jni|jvmti|jvmticmlr)\.h>' agent/hotspot/*.[ch] || exit 1
-    ! grep -nE '^#include "agent/' agent/hotspot/*.[ch] | grep -v '"agent/hotspot/' || exit 1
+    ! grep -nE '^#include <(jni|jvmti|jvmticmlr)\.h>' {agent/,}hotspot/*.[ch] || exit 1
+    ! grep -nE '^#include "(agent|jdtool)/' {agent/,}hotspot/*.[ch] | grep -v '"agent/hotspot/' || exit 1
     # The check finds what it is for.
     spoilt=$(mktemp -d)
     trap 'rm -rf "$spoilt"' EXIT

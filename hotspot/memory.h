@@ -1,11 +1,11 @@
 /*
  * How the memory of a JVM is read: one interface for whoever reads HotSpot's structures, with the
  * JVM's own addresses, which are 64 bits wide and followed by nobody else. In the agent it is this
- * process's memory, read by the kernel's hand: what is not there, or may not be read, is an answer
- * and not a SIGSEGV.
+ * process's memory, in jdtool another's; both are read by the kernel's hand: what is not there, or
+ * may not be read, is an answer and not a SIGSEGV.
  */
-#ifndef JD_AGENT_HOTSPOT_MEMORY_H
-#define JD_AGENT_HOTSPOT_MEMORY_H
+#ifndef JD_HOTSPOT_MEMORY_H
+#define JD_HOTSPOT_MEMORY_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,11 +30,6 @@ struct memory {
     bool (*is_there)(struct memory *memory, uint64_t at);
     void (*free)(struct memory *memory);
 };
-
-/* This process's. Takes two file descriptors for as long as it lives. NULL: no memory or no
- * descriptors. */
-struct memory *memory_own_new(void);
-void memory_free(struct memory *memory); /* NULL is fine */
 
 /*
  * Copies all pieces, in their order. False when one of them cannot be read to its end; what is in
