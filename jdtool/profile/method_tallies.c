@@ -72,17 +72,18 @@ static int count_sample(struct method_tallies *r, uint32_t id)
 {
     const struct profile *profile = r->profile;
     const struct profile_sample *sample = &profile->samples[id];
-    uint32_t inside = event_is_wait(&profile->recording->events[sample->event])
-                          ? lines_inside(profile, sample->node)
-                          : 0;
+    bool is_wait = event_is_wait(&profile->recording->events[sample->event]);
+    uint32_t inside = is_wait ? lines_inside(profile, sample->node) : 0;
     uint32_t depth = 0;
+    bool is_about = false; /* the line inside is what the event is about */
     uint32_t callee = PROFILE_NONE;
     int err = 0;
     for (uint32_t at = sample->node; !err && at != PROFILE_NONE; at = profile->nodes[at].parent) {
         const struct profile_location *location = &profile->locations[profile->nodes[at].location];
         for (uint32_t k = 0; !err && k < location->line_count; k++, depth++) {
             const struct profile_line *line = &profile->lines[location->first_line + k];
-            bool is_self = depth == inside;
+            bool is_self = depth == inside || (is_about && !is_wait);
+            is_about = line->kind == RESOLVED_SUBJECT;
             err = count(r, &r->methods, line->function, 0, id, is_self);
             if (!err) {
                 bool is_compiled = line->kind == RESOLVED_COMPILED;
