@@ -4,6 +4,7 @@
  */
 #include "test.h"
 
+#include "jdtool/perf/walked.h"
 #include "jdtool/unwind/frames.h"
 #include "jdtool/walk/shared.h"
 
@@ -714,6 +715,9 @@ TEST_WITH(test_bodies, NULL, teardown)
         bool in_body = (offset >= 0x10 && offset < 0x1c) || offset >= 0x3a;
         assert_int_equal(frame_row_is_body(frames_at(&frames, offset), 0x30), in_body);
         assert_false(frame_row_is_body(frames_at(&frames, offset), 0x38));
+        bool at_entry = offset < 0xb || (offset >= 0x1d && offset < 0x3a); /* or left again */
+        assert_int_equal(frame_row_is_body(frames_at(&frames, offset), WALKED_ENTRY_FRAME),
+                         at_entry);
     }
 }
 
@@ -734,8 +738,10 @@ static void check_code_tells(const uint8_t *bytes, size_t size, uint32_t frame,
     for (uint32_t i = 0; i < count; i++) {
         struct walk_code code = code_at(bytes, size, instructions[i]);
         bool in_doubt = code.at[0] == 0xe8 || (code.at[0] & 0xf8) == 0x50;
-        bool is_body = frame_row_is_body(frames_at(&frames, instructions[i]), frame);
+        const struct frame_row *row = frames_at(&frames, instructions[i]);
+        bool is_body = frame_row_is_body(row, frame);
         assert_int_equal(code_is_off_body(&code, frame), in_doubt || !is_body);
+        assert_true(!code_is_at_entry(&code) || frame_row_is_body(row, WALKED_ENTRY_FRAME));
     }
     frames_free(&frames);
 }

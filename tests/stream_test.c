@@ -558,14 +558,15 @@ static void put_told_method(struct dump_builder *dump, uint64_t address, const c
     dump_end(dump);
 }
 
-/* A walk to the root that assumed the leaf's frame of 32 bytes set up. */
-static void put_walk(struct perf_file *file, uint64_t time, uint64_t leaf, uint64_t caller)
+/* A walk to the root that assumed so many bytes of the leaf's frame set up, of 32. */
+static void put_walk(struct perf_file *file, uint64_t time, uint64_t leaf, uint64_t caller,
+                     uint32_t assumed)
 {
     struct {
         struct walked_head head;
         uint32_t words[8];
     } walk = {{.magic = WALKED_MAGIC, .words = 7, .frames = 2, .end = WALKED_ROOT},
-              {WALKED_WIDE | WALKED_ASSUMED, (uint32_t)leaf, (uint32_t)(leaf >> 32), 0x20,
+              {WALKED_WIDE | WALKED_ASSUMED, (uint32_t)leaf, (uint32_t)(leaf >> 32), assumed,
                WALKED_WIDE | WALKED_IS_CALLER, (uint32_t)caller, (uint32_t)(caller >> 32)}};
     uint64_t payload[32] = {leaf, PID | (uint64_t)PID << 32, time,
                             0,    PERF_SAMPLE_REGS_ABI_NONE, sizeof walk};
@@ -575,7 +576,7 @@ static void put_walk(struct perf_file *file, uint64_t time, uint64_t leaf, uint6
 }
 
 /* Where a prologue has made room and not stored rbp yet, the walk knows a wrong rbp. It matters
- * only to a caller that is found by it. */
+ * only to a caller that is found by it. At the method's entry rbp is the caller's. */
 TEST(a_walk_is_refuted_only_where_it_went_wrong)
 {
 #ifndef __x86_64__
@@ -589,17 +590,21 @@ TEST(a_walk_is_refuted_only_where_it_went_wrong)
     write_dump(state, &dump, "jit-4242.dump");
     file.attrs[0].sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
     put_marker(&file, state);
-    put_walk(&file, 1000201, CODE + 9, CODE + 64 + 10); /* in the body */
-    put_walk(&file, 1000202, CODE + 4, CODE + 64 + 10);
-    put_walk(&file, 1000203, CODE + 4, CODE + 128 + 10);
-    put_walk(&file, 1000204, CODE, CODE + 64 + 10);
+    put_walk(&file, 1000201, CODE + 9, CODE + 64 + 10, 0x20); /* in the body */
+    put_walk(&file, 1000202, CODE + 4, CODE + 64 + 10, 0x20);
+    put_walk(&file, 1000203, CODE + 4, CODE + 128 + 10, 0x20);
+    put_walk(&file, 1000204, CODE, CODE + 64 + 10, 0x20);
+    put_walk(&file, 1000205, CODE, CODE + 128 + 10, WALKED_ENTRY_FRAME);
+    put_walk(&file, 1000206, CODE + 9, CODE + 64 + 10, WALKED_ENTRY_FRAME);
     assert_int_equal(run(state, &file), 0);
     assert_string_equal(strchr(text.text, '\n') + 1,
                         "1000201 end 5 c:a.A.leaf():0 c:a.A.caller():0\n"
                         "1000202 end 5 c:a.A.leaf():0 c:a.A.caller():0\n"
                         "1000203 end 5 c:a.A.leaf():0\n"
-                        "1000204 end 5 c:a.A.leaf():0\n");
-    assert_int_equal(text.counts.refuted, 2);
+                        "1000204 end 5 c:a.A.leaf():0\n"
+                        "1000205 end 5 c:a.A.leaf():0 s:Interpreter:0\n"
+                        "1000206 end 5 c:a.A.leaf():0\n");
+    assert_int_equal(text.counts.refuted, 3);
 }
 
 /* A thread is at CODE in a method and at CODE + 256 in a stub, both called from outside. */

@@ -68,6 +68,7 @@ enum walked_flag {
 #define WALKED_FROZEN      4u
 #define WALKED_IS_CALLER   (1u << 3)
 #define WALKED_ASSUMED     (1u << 4)
+#define WALKED_ENTRY_FRAME 8u /* assumed where nothing but the return address is on the stack */
 #define WALKED_DELTA_SHIFT 3
 #define WALKED_DELTA_MAX   ((__s64)1 << 28)
 #define WALKED_BCP_WIDE    (1u << 16)

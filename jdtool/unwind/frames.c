@@ -77,8 +77,9 @@ bool frame_row_is_sized(const struct frame_row *row, uint32_t size)
 
 bool frame_row_is_body(const struct frame_row *row, uint32_t size)
 {
-    return frame_row_is_sized(row, size) &&
-           is_at_cfa(row->fp, row->fp_offset, row->cfa_offset, -16);
+    bool is_fp = size == 8 ? row->fp == FRAME_SAME
+                           : is_at_cfa(row->fp, row->fp_offset, row->cfa_offset, -16);
+    return is_fp && frame_row_is_sized(row, size);
 }
 
 const struct frame_row *frames_at(const struct frames *frames, uint32_t offset)

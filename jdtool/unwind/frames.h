@@ -113,7 +113,8 @@ int frames_aarch64(const struct frames_code *code, struct frames *frames);
 const struct frame_row *frames_at(const struct frames *frames, uint32_t offset);
 
 /* Whether a row is that of a method's body, whose frame has so many bytes: the CFA that far above
- * sp, below it the return address, below that the caller's fp. */
+ * sp, below it the return address, below that the caller's fp. 8 bytes are the return address
+ * alone, as at a method's entry on x86-64: the caller's fp is in its register. */
 bool frame_row_is_body(const struct frame_row *row, uint32_t size);
 
 /* The same, but the caller's fp may be elsewhere: as in a prologue that has made room for it. */

@@ -202,6 +202,12 @@ static inline int code_is_off_body(const struct walk_code *code, __u32 frame)
            ((code->at & 0xff00001f) == 0x54000008 && code->next == 0xd65f03c0); /* b.hi; ret */
 }
 
+static inline int code_is_at_entry(const struct walk_code *code)
+{
+    (void)code;
+    return 0;
+}
+
 #else
 
 struct walk_code {
@@ -246,6 +252,13 @@ static inline int code_is_off_body(const struct walk_code *code, __u32 frame)
            word == 0xc3028541 ||                             /* test %eax, (%r10); ret: 10 to 15 */
            (word == 0x246c8948 && (__u8)behind == frame - 16) || /* mov %rbp, frame - 16(%rsp) */
            (word == 0x24ac8948 && behind == frame - 16);
+}
+
+/* Interrupts come there more often than anywhere else in a prologue: in front of it is what touches
+ * the stack. */
+static inline int code_is_at_entry(const struct walk_code *code)
+{
+    return code->at[0] == 0x55; /* push %rbp */
 }
 
 #endif

@@ -694,12 +694,18 @@ static __always_inline int continuation_entry(u32 cpu, struct walk *w, u32 bits)
     return cfa ? by_cfa(cpu, cfa, -2) : stop(w, WALKED_CHANGED);
 }
 
-/* Whether the frame may not be that of the method's body (code_is_off_body). */
-__noinline int is_off_body(u64 pc, u32 frame, u32 caller)
+/* The bytes that a method's frame is taken to have; 0: it is in doubt. */
+__noinline u32 assumed_frame(u64 pc, u32 frame, u32 caller)
 {
     struct walk_code code;
-    return bpf_probe_read_user(&code, sizeof code, (void *)(pc - WALK_CODE_BEFORE)) ||
-           (caller ? code_is_popping(&code) : code_is_off_body(&code, frame));
+    if (bpf_probe_read_user(&code, sizeof code, (void *)(pc - WALK_CODE_BEFORE)) ||
+        (caller && code_is_popping(&code))) {
+        return 0;
+    }
+    if (!caller && code_is_at_entry(&code)) {
+        return WALKED_ENTRY_FRAME;
+    }
+    return !caller && code_is_off_body(&code, frame) ? 0 : frame;
 }
 
 /* A frame of generated code. from_header: of b only what the JVM's header has is known. */
@@ -720,15 +726,16 @@ __noinline int generated(u32 cpu, struct walk_blob *b, int barrier, int from_hea
     bool body = stub_section || (caller && w->called_java && is_method);
     /* Nearly always a method's frame is set up, and where it is not the walk hardly ever comes to
      * a root. So it need not have rows: who reads the stack works out those of that method. */
-    bool assumed =
-        !body && !b->rows && is_method && b->frame >= 16 && !is_off_body(w->pc, b->frame, caller);
+    u32 assumed = !body && !b->rows && is_method && b->frame >= 16
+                      ? assumed_frame(w->pc, b->frame, caller)
+                      : 0;
     /* Behind frozen frames it is as if the last of them had been called on the stack. */
     put_pc(cpu, barrier && w->frozen == FROZEN_WHOLE ? w->chunk_pc : w->pc, caller,
            assumed                                        ? WALKED_ASSUMED
            : shape == FRAMES_INTERPRETER && !stub_section ? WALKED_INTERPRETED
                                                           : 0);
     if (assumed) {
-        put(s, b->frame);
+        put(s, assumed);
         w->assumed = from_header ? w->assumed : w->blob;
         body = true;
     }
@@ -757,6 +764,8 @@ __noinline int generated(u32 cpu, struct walk_blob *b, int barrier, int from_hea
     int ended;
     if (shape == FRAMES_FRAMELESS) {
         ended = bare_leaf(cpu, w);
+    } else if (assumed == WALKED_ENTRY_FRAME) {
+        ended = by_cfa(cpu, w->sp + assumed, 0);
     } else if (body) {
         ended = b->frame ? by_cfa(cpu, w->sp + b->frame, -2) : stop(w, WALKED_NO_ROW);
     } else if (from_header) {
