@@ -401,6 +401,32 @@ TEST_WITH(test_saved_stack_pointer, NULL, teardown)
     assert_int_equal(frames.frame_size, 0x80);
 }
 
+/* A native wrapper of a static method: its class's handle, and a call with sp kept in r12, which
+ * one way comes from. */
+TEST_WITH(test_stack_pointer_around_a_call, NULL, teardown)
+{
+    static const uint8_t code[] = {
+        0x55,                         /* 00 push rbp */
+        0x48, 0x8b, 0xec,             /* 01 mov rbp,rsp */
+        0x48, 0x83, 0xec, 0x40,       /* 04 sub rsp,40h */
+        0x4c, 0x8d, 0x74, 0x24, 0x30, /* 08 lea r14,[rsp+30h] */
+        0x74, 0x13,                   /* 0d je 22h */
+        0x4c, 0x8b, 0xe4,             /* 0f mov r12,rsp */
+        0x48, 0x83, 0xe4, 0xf0,       /* 12 and rsp,-10h */
+        0xe8, 0xe5, 0x0f, 0x00, 0x00, /* 16 call 1000h */
+        0x49, 0x8b, 0xe4,             /* 1b mov rsp,r12 */
+        0x4d, 0x33, 0xe4,             /* 1e xor r12,r12 */
+        0x90,                         /* 21 nop */
+        0x90,                         /* 22 nop */
+        0xc9,                         /* 23 leave */
+        0xc3,                         /* 24 ret */
+    };
+    analyse(code, sizeof code, FRAMES_COMPILED);
+    for (uint32_t offset = 0x08; offset <= 0x23; offset++) {
+        assert_true(frame_row_is_body(frames_at(&frames, offset), 0x50));
+    }
+}
+
 /* Behind what fills up to their alignment. */
 TEST_WITH(test_static_calls, NULL, teardown)
 {

@@ -205,7 +205,11 @@ static void copy_sp(struct flow_state *state, const struct flow_rules *rules, ui
         return;
     }
     overwrite(state, rules, reg);
-    if (state->sp != FLOW_UNKNOWN && (state->alias == FLOW_UNKNOWN || state->alias_reg == reg)) {
+    /* sp itself is kept to be restored; an address in the frame, as of the handle that a native
+     * static method gets, is not. */
+    bool is_kept = value == 0 && state->alias != 0;
+    if (state->sp != FLOW_UNKNOWN &&
+        (state->alias == FLOW_UNKNOWN || state->alias_reg == reg || is_kept)) {
         state->alias_reg = reg;
         state->alias = state->sp - value;
     }
