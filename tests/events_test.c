@@ -212,6 +212,7 @@ TEST(test_pools_wait_for_work)
     assert_false(event_frames_idle(native, 1, "java", false)); /* one that has no name yet */
     assert_true(event_frames_idle(native, 1, "G1 Conc#0", true));
     assert_true(event_frames_idle(native, 1, "C2 Comp..hread0", true));
+    assert_true(event_frames_idle(native, 1, "jdagent writer", true));
     assert_false(event_frames_idle(native, 1, "worker", true));
     assert_false(event_frames_idle(own, 2, "java", true));
 }

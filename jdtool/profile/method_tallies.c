@@ -45,7 +45,7 @@ static int count(const struct method_tallies *r, struct tallies *tallies, uint32
     return 0;
 }
 
-/* How many lines of a wait's stack lie inside that to which it is counted. */
+/* How many lines of a stack that ends in the scheduler lie inside that to which it is counted. */
 static uint32_t lines_inside(const struct profile *profile, uint32_t node)
 {
     uint32_t depth = 0;
@@ -54,8 +54,10 @@ static uint32_t lines_inside(const struct profile *profile, uint32_t node)
     for (uint32_t at = node; at != PROFILE_NONE; at = profile->nodes[at].parent) {
         const struct profile_location *location = &profile->locations[profile->nodes[at].location];
         for (uint32_t k = 0; k < location->line_count; k++, depth++) {
-            uint8_t kind = profile->lines[location->first_line + k].kind;
-            if (kind == RESOLVED_SUBJECT) { /* "[idle]" */
+            const struct profile_line *line = &profile->lines[location->first_line + k];
+            uint8_t kind = line->kind;
+            if (kind == RESOLVED_SUBJECT &&
+                strcmp(profile->functions[line->function].name, "[idle]") == 0) {
                 return depth;
             }
             if (java == PROFILE_NONE && (kind == RESOLVED_COMPILED || kind == RESOLVED_INLINED ||
@@ -72,8 +74,8 @@ static int count_sample(struct method_tallies *r, uint32_t id)
 {
     const struct profile *profile = r->profile;
     const struct profile_sample *sample = &profile->samples[id];
-    bool is_wait = event_is_wait(&profile->recording->events[sample->event]);
-    uint32_t inside = is_wait ? lines_inside(profile, sample->node) : 0;
+    bool is_of_scheduler = event_is_of_scheduler(&profile->recording->events[sample->event]);
+    uint32_t inside = is_of_scheduler ? lines_inside(profile, sample->node) : 0;
     uint32_t depth = 0;
     bool is_about = false; /* the line inside is what the event is about */
     uint32_t callee = PROFILE_NONE;
@@ -82,7 +84,7 @@ static int count_sample(struct method_tallies *r, uint32_t id)
         const struct profile_location *location = &profile->locations[profile->nodes[at].location];
         for (uint32_t k = 0; !err && k < location->line_count; k++, depth++) {
             const struct profile_line *line = &profile->lines[location->first_line + k];
-            bool is_self = depth == inside || (is_about && !is_wait);
+            bool is_self = depth == inside || (is_about && !is_of_scheduler);
             is_about = line->kind == RESOLVED_SUBJECT;
             err = count(r, &r->methods, line->function, 0, id, is_self);
             if (!err) {

@@ -2,8 +2,8 @@
  * How much each method of a profile took, by itself and with what it called, by event; and the same
  * of its lines, its callers and the forms in which it ran. What is on a stack several times counts
  * once. By itself the innermost method took it, and beside it the class that was allocated or
- * whatever else the event is about. A wait is counted to "[idle]", else to the innermost Java
- * method, and where there is none, to the innermost function outside the kernel.
+ * whatever else the event is about. A wait is counted to "[idle]", else it and a wake-up to the
+ * innermost Java method, and where there is none, to the innermost function outside the kernel.
  */
 #ifndef JD_TOOL_METHOD_TALLIES_H
 #define JD_TOOL_METHOD_TALLIES_H

@@ -61,7 +61,7 @@ const char *event_frames_exception(const struct resolved_frame *frames, uint32_t
 /* ---- Idle waits ---- */
 
 /*
- * Threads of HotSpot's own, by the 15 bytes that the kernel keeps of their names; since 26 those
+ * Threads of the JVM's own, by the 15 bytes that the kernel keeps of their names; since 26 those
  * are the first seven, two dots and the last six (os::set_native_thread_name).
  */
 static const char *const jvm_threads[] = {
@@ -85,7 +85,7 @@ static const char *const jvm_threads[] = {
     "StringDedupProc",
     "JFR ",
     "Attach Listener",
-    "jdagent clock",
+    "jdagent ", /* the agent's own */
     "VM Peri..Thread",
     "C1 Comp..",
     "C2 Comp..",

@@ -47,10 +47,11 @@ static inline bool event_is_bytes(const struct recorded_event *event)
     return strcmp(event->unit, "bytes") == 0;
 }
 
-/* Its stacks end in the kernel's scheduler, whatever the thread waited for. */
-static inline bool event_is_wait(const struct recorded_event *event)
+/* Its stacks end in the kernel's scheduler, whatever the thread waited for, or woke whom for. */
+static inline bool event_is_of_scheduler(const struct recorded_event *event)
 {
-    return strcmp(event->name, "off-cpu") == 0 || strcmp(event->name, "runnable") == 0;
+    return strcmp(event->name, "off-cpu") == 0 || strcmp(event->name, "runnable") == 0 ||
+           strcmp(event->name, "waker") == 0;
 }
 
 /* One dump of a JVM. A process may have had several, one after the other. */
