@@ -194,6 +194,27 @@ TEST(test_what_has_not_ended_is_told_as_such)
     marks_free(marks);
 }
 
+/* A JVM ends at a safepoint, whose memory the kernel may take away for long after it. */
+TEST(test_what_a_thread_has_not_ended_lasts_as_long_as_it_does)
+{
+    struct marks *marks = marks_new();
+    count = 0;
+    assert_int_equal(marks_end_thread(marks, 1, 50, &taker), 0);
+    tell(marks, TIMELINE_SAFEPOINT_BEGIN, 1, 100, 0, NULL);
+    tell(marks, TIMELINE_PARK_BEGIN, 2, 110, 0, NULL);
+    assert_int_equal(marks_end_thread(marks, 3, 150, &taker), 0);
+    assert_int_equal(marks_end_thread(marks, 1, 200, &taker), 0);
+    assert_int_equal(marks_end_thread(marks, 1, 250, &taker), 0);
+    assert_int_equal(count, 1);
+    assert_int_equal(list[0].mark.kind, MARK_SAFEPOINT);
+    assert_int_equal(list[0].mark.until, 200);
+    assert_true(list[0].mark.is_open);
+    assert_int_equal(marks_end(marks, 300, &taker), 0);
+    assert_int_equal(count, 2);
+    assert_int_equal(list[1].mark.until, 300);
+    marks_free(marks);
+}
+
 TEST(test_raw_data_may_be_anything)
 {
     struct marks *marks = marks_new();

@@ -29,8 +29,8 @@ struct resolved_thread;
 /* Strings live until whoever is given the mark returns, and may be NULL. */
 struct resolved_mark {
     enum mark_kind kind;
-    uint64_t from, until;                 /* the recording's clock; a moment: equal */
-    bool is_open;                         /* it lasts still: `until` is where the recording ends */
+    uint64_t from, until; /* the recording's clock; a moment: equal */
+    bool is_open;         /* it did not end: `until` is where its thread or the recording does */
     const struct resolved_thread *thread; /* that told of it, never NULL */
     const char *text, *subject;
     uint64_t number;

@@ -364,14 +364,31 @@ int marks_add(struct marks *marks, const struct perf_sample *sample, const struc
     }
 }
 
+static int end_open(struct open_mark *open, uint64_t time, const struct mark_taker *taker)
+{
+    int err = 0;
+    if (open && open->is_there) {
+        err = give(open, time, true, taker);
+        clear(open);
+    }
+    return err;
+}
+
+int marks_end_thread(struct marks *marks, uint32_t tid, uint64_t time,
+                     const struct mark_taker *taker)
+{
+    int err = 0;
+    for (int kind = 0; kind < MARK_KINDS && marks->count && !err; kind++) {
+        err = end_open(find(marks, tid, kind), time, taker);
+    }
+    return err;
+}
+
 int marks_end(struct marks *marks, uint64_t time, const struct mark_taker *taker)
 {
     int err = 0;
     for (uint32_t i = 0; i < marks->count && !err; i++) {
-        if (marks->list[i].is_there) {
-            err = give(&marks->list[i], time, true, taker);
-            clear(&marks->list[i]);
-        }
+        err = end_open(&marks->list[i], time, taker);
     }
     return err;
 }

@@ -30,7 +30,11 @@ void marks_free(struct marks *marks);
 int marks_add(struct marks *marks, const struct perf_sample *sample,
               const struct mark_taker *taker);
 
-/* What has not ended, when the recording does. */
+/* What a thread has not ended when it is gone: a JVM's last safepoint. The same. */
+int marks_end_thread(struct marks *marks, uint32_t tid, uint64_t time,
+                     const struct mark_taker *taker);
+
+/* What has not ended, when the recording does. The same. */
 int marks_end(struct marks *marks, uint64_t time, const struct mark_taker *taker);
 
 /* Things whose end, or beginning, was not told though the recording should have it. */

@@ -82,7 +82,7 @@ static void put_longest_pauses(struct timeline *timeline)
         packed_output_printf(
             timeline->output, "    %17.6f %9.3f %9.3f  %s%s\n",
             seconds_behind(timeline, list[i]->from), milliseconds(list[i]->until - list[i]->from),
-            milliseconds(list[i]->number), list[i]->text, list[i]->is_open ? " (lasts still)" : "");
+            milliseconds(list[i]->number), list[i]->text, list[i]->is_open ? " (did not end)" : "");
     }
     free((void *)list);
 }

@@ -382,15 +382,18 @@ static int deliver_waiting(struct stream *stream, struct held *waits, uint32_t p
     return err;
 }
 
-/* Its virtual threads have no end of their own. Its memory is known before this record is taken. */
-static int end_process(struct stream *stream, const struct perf_record *record)
+/* What a thread has not ended; and a process' virtual threads have no end of their own. Its memory
+ * is known before this record is taken. */
+static int end_thread(struct stream *stream, const struct perf_record *record)
 {
     if (record->type != PERF_RECORD_EXIT) {
         return 0;
     }
     uint32_t pid = perf_record_u32(record, 8);
     uint32_t tid = perf_record_u32(record, 16);
-    return pid == tid ? deliver_waiting(stream, stream->virtual_waits, pid) : 0;
+    const struct mark_taker taker = {give_mark, stream};
+    int err = marks_end_thread(stream->marks, tid, stream->time, &taker);
+    return err || pid != tid ? err : deliver_waiting(stream, stream->virtual_waits, pid);
 }
 
 /* Threads that wait still when the recording ends. */
@@ -406,7 +409,7 @@ int stream_deliver_record(struct stream *stream, const struct perf_record *recor
 {
     bool superseded;
     stream_work_on_record(stream, record);
-    int err = end_process(stream, record);
+    int err = end_thread(stream, record);
     err = err ? err : resolver_record(stream->resolver, record, &superseded);
     err = err ? err : give_record(stream, record, superseded);
     return err ? err : take_switch(stream, record);
