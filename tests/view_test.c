@@ -407,6 +407,46 @@ TEST(test_events_are_counted_to_who_causes_them)
     method_tallies_free(&tallies);
 }
 
+/* Who throws an exception is behind its constructors, those of its superclasses, too. */
+TEST(test_exceptions_are_counted_to_who_throws)
+{
+    struct recorded_event event = {.name = "exception", .unit = "count"};
+    struct recording recording = {.events = &event, .event_count = 1};
+    struct profile_function functions[] = {
+        {.name = "a.Bad"},          {.name = "java.lang.Throwable.fillInStackTrace()"},
+        {.name = "b.Bad.<init>()"}, {.name = "a.Bad.<init>(int)"},
+        {.name = "a.Bad.<init>()"}, {.name = "a.Badly.<init>()"},
+    };
+    struct profile_line lines[6] = {{.function = 0, .kind = RESOLVED_SUBJECT}};
+    struct profile_location locations[6];
+    struct profile_node nodes[6];
+    for (uint32_t i = 0; i < 6; i++) {
+        lines[i].function = i;
+        locations[i] = (struct profile_location){.first_line = i, .line_count = 1};
+        nodes[i] = (struct profile_node){i + 1 < 6 ? i + 1 : PROFILE_NONE, i};
+    }
+    struct profile_sample sample = {.weight = 3, .count = 1, .node = 0};
+    const struct profile profile = {.recording = &recording,
+                                    .functions = functions,
+                                    .function_count = 6,
+                                    .lines = lines,
+                                    .line_count = 6,
+                                    .locations = locations,
+                                    .location_count = 6,
+                                    .nodes = nodes,
+                                    .node_count = 6,
+                                    .samples = &sample,
+                                    .sample_count = 1};
+    struct method_tallies tallies;
+    assert_int_equal(method_tallies_make(&profile, &tallies), 0);
+    for (uint32_t i = 0; i < tallies.methods.count; i++) {
+        const uint64_t *weights = method_tally_weights(&tallies, &tallies.methods, i);
+        uint32_t function = tallies.methods.list[i].function;
+        assert_int_equal(weights[0], function == 0 || function == 5 ? 3 : 0);
+    }
+    method_tallies_free(&tallies);
+}
+
 /* A branch is left out for what it took of the method that was asked for, not of the profile. */
 TEST(test_callers_of_a_method_that_took_little)
 {

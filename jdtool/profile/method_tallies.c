@@ -4,6 +4,7 @@
 #include "jdtool/base/unique.h"
 
 #include <errno.h>
+#include <string.h>
 
 static uint64_t *weights_of(const struct method_tallies *r, const struct tallies *tallies,
                             uint32_t id)
@@ -45,62 +46,112 @@ static int count(const struct method_tallies *r, struct tallies *tallies, uint32
     return 0;
 }
 
-/* How many lines of a stack that ends in the scheduler lie inside that to which it is counted. */
-static uint32_t lines_inside(const struct profile *profile, uint32_t node)
+/* The lines of a stack, innermost first. */
+struct stack_lines {
+    const struct profile *profile;
+    uint32_t node, given; /* so many of its lines were given */
+};
+
+/* NULL: there are no more. */
+static const struct profile_line *next_line(struct stack_lines *lines)
+{
+    const struct profile *profile = lines->profile;
+    while (lines->node != PROFILE_NONE) {
+        const struct profile_location *location =
+            &profile->locations[profile->nodes[lines->node].location];
+        if (lines->given < location->line_count) {
+            return &profile->lines[location->first_line + lines->given++];
+        }
+        lines->node = profile->nodes[lines->node].parent;
+        lines->given = 0;
+    }
+    return NULL;
+}
+
+/* Of a stack that ends in the scheduler. */
+static uint32_t depth_of_wait(struct stack_lines lines)
 {
     uint32_t depth = 0;
     uint32_t in_kernel = 0;
     uint32_t java = PROFILE_NONE;
-    for (uint32_t at = node; at != PROFILE_NONE; at = profile->nodes[at].parent) {
-        const struct profile_location *location = &profile->locations[profile->nodes[at].location];
-        for (uint32_t k = 0; k < location->line_count; k++, depth++) {
-            const struct profile_line *line = &profile->lines[location->first_line + k];
-            uint8_t kind = line->kind;
-            if (kind == RESOLVED_SUBJECT &&
-                strcmp(profile->functions[line->function].name, "[idle]") == 0) {
-                return depth;
-            }
-            if (java == PROFILE_NONE && (kind == RESOLVED_COMPILED || kind == RESOLVED_INLINED ||
-                                         kind == RESOLVED_INTERPRETED)) {
-                java = depth;
-            }
-            in_kernel += kind == RESOLVED_KERNEL && in_kernel == depth;
+    const struct profile_line *line;
+    for (; (line = next_line(&lines)) != NULL; depth++) {
+        if (line->kind == RESOLVED_SUBJECT &&
+            strcmp(lines.profile->functions[line->function].name, "[idle]") == 0) {
+            return depth;
         }
+        if (java == PROFILE_NONE &&
+            (line->kind == RESOLVED_COMPILED || line->kind == RESOLVED_INLINED ||
+             line->kind == RESOLVED_INTERPRETED)) {
+            java = depth;
+        }
+        in_kernel += line->kind == RESOLVED_KERNEL && in_kernel == depth;
     }
     return java != PROFILE_NONE ? java : in_kernel < depth ? in_kernel : 0;
+}
+
+/* Behind the constructors of an exception of that class, from which its stack was filled in. */
+static uint32_t depth_of_throw(struct stack_lines lines, const char *class)
+{
+    static const char constructor[] = ".<init>(";
+    size_t size = strlen(class);
+    uint32_t found = 1; /* behind the class */
+    const struct profile_line *line;
+    for (uint32_t depth = 1; (line = next_line(&lines)) != NULL; depth++) {
+        const char *name = lines.profile->functions[line->function].name;
+        if (strncmp(name, class, size) == 0 &&
+            strncmp(name + size, constructor, sizeof constructor - 1) == 0) {
+            found = depth + 1;
+        } else if (found > 1) {
+            break;
+        }
+    }
+    return found;
+}
+
+/* How many lines lie inside that which took it by itself. */
+static uint32_t depth_of_self(const struct profile *profile, const struct profile_sample *sample)
+{
+    const struct recorded_event *event = &profile->recording->events[sample->event];
+    struct stack_lines lines = {profile, sample->node, 0};
+    if (event_is_of_scheduler(event)) {
+        return depth_of_wait(lines);
+    }
+    const struct profile_line *first = next_line(&lines);
+    if (!first || first->kind != RESOLVED_SUBJECT) {
+        return 0;
+    }
+    return strcmp(event->name, "exception") == 0
+               ? depth_of_throw(lines, profile->functions[first->function].name)
+               : 1;
 }
 
 static int count_sample(struct method_tallies *r, uint32_t id)
 {
     const struct profile *profile = r->profile;
     const struct profile_sample *sample = &profile->samples[id];
+    uint32_t self = depth_of_self(profile, sample);
     bool is_of_scheduler = event_is_of_scheduler(&profile->recording->events[sample->event]);
-    uint32_t inside = is_of_scheduler ? lines_inside(profile, sample->node) : 0;
-    uint32_t depth = 0;
-    bool is_about = false; /* the line inside is what the event is about */
     uint32_t callee = PROFILE_NONE;
+    struct stack_lines lines = {profile, sample->node, 0};
+    const struct profile_line *line;
     int err = 0;
-    for (uint32_t at = sample->node; !err && at != PROFILE_NONE; at = profile->nodes[at].parent) {
-        const struct profile_location *location = &profile->locations[profile->nodes[at].location];
-        for (uint32_t k = 0; !err && k < location->line_count; k++, depth++) {
-            const struct profile_line *line = &profile->lines[location->first_line + k];
-            bool is_self = depth == inside || (is_about && !is_of_scheduler);
-            is_about = line->kind == RESOLVED_SUBJECT;
-            err = count(r, &r->methods, line->function, 0, id, is_self);
-            if (!err) {
-                bool is_compiled = line->kind == RESOLVED_COMPILED;
-                uint32_t form = METHOD_FORM(line->kind, is_compiled ? line->tier : 0,
-                                            is_compiled && line->is_osr);
-                err = count(r, &r->forms, line->function, form, id, is_self);
-            }
-            if (!err && line->line) {
-                err = count(r, &r->lines, line->function, line->line, id, is_self);
-            }
-            if (!err && callee != PROFILE_NONE) {
-                err = count(r, &r->callers, callee, line->function, id, false);
-            }
-            callee = line->function;
+    for (uint32_t depth = 0; !err && (line = next_line(&lines)) != NULL; depth++) {
+        bool is_self = depth == self || (line->kind == RESOLVED_SUBJECT && !is_of_scheduler);
+        err = count(r, &r->methods, line->function, 0, id, is_self);
+        if (!err) {
+            bool is_compiled = line->kind == RESOLVED_COMPILED;
+            uint32_t form =
+                METHOD_FORM(line->kind, is_compiled ? line->tier : 0, is_compiled && line->is_osr);
+            err = count(r, &r->forms, line->function, form, id, is_self);
         }
+        if (!err && line->line) {
+            err = count(r, &r->lines, line->function, line->line, id, is_self);
+        }
+        if (!err && callee != PROFILE_NONE) {
+            err = count(r, &r->callers, callee, line->function, id, false);
+        }
+        callee = line->function;
     }
     return err;
 }
