@@ -70,6 +70,8 @@ static const struct {
     {SYMBOL_LENGTH, "Symbol", "_length", INTEGER},
     {SYMBOL_BODY, "Symbol", "_body", ANY},
     {MIRROR_KLASS, "java_lang_Class", "_klass_offset", "int"},
+    {ARCHIVE_BASE, "MetaspaceObj", "_shared_metaspace_base", ANY},
+    {ARCHIVE_TOP, "MetaspaceObj", "_shared_metaspace_top", ANY},
     {KLASS_METHODS, "InstanceKlass", "_methods", "Array<Method*>*"},
     {KLASS_IDS, "InstanceKlass", "_methods_jmethod_ids", "jmethodID*"},
     {KLASS_LAYOUT, "Klass", "_layout_helper", INTEGER},

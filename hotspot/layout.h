@@ -64,6 +64,8 @@ enum field {
     SYMBOL_LENGTH,
     SYMBOL_BODY,
     MIRROR_KLASS, /* static: the offset in a java.lang.Class */
+    ARCHIVE_BASE, /* static, and the next one: of what is mapped of CDS archives */
+    ARCHIVE_TOP,
     KLASS_METHODS,
     KLASS_IDS,
     KLASS_LAYOUT,

@@ -79,6 +79,47 @@ TEST(pieces_may_stand_in_any_order)
     memory_free(reader);
 }
 
+/* Of what lasts nothing goes through the pipe, which gives what lies beside it; each comes to its
+ * place, in whatever order, and a page of it may be missing. */
+TEST(what_lasts_is_read_where_it_is)
+{
+    enum { PAGES = 6, LACKING = 2, FROM = 1, COUNT = 600, EACH = 40 };
+    struct memory *reader = memory_own_new();
+    char *pages = mmap(NULL, (size_t)PAGES * PAGE, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(pages, MAP_FAILED);
+    static char to[COUNT][EACH];
+    static struct memory_piece pieces[COUNT];
+    uint64_t random = 3;
+    for (size_t i = 0; i < (size_t)PAGES * PAGE; i++) {
+        pages[i] = (char)random_below(&random, 256);
+    }
+    /* Neither a range that is none nor a second one is taken. */
+    memory_lasts(reader, at(pages) + 1, at(pages) + PAGE);
+    memory_lasts(reader, at(pages) + PAGE, at(pages));
+    memory_lasts(reader, at(pages) + FROM * PAGE, at(pages) + (PAGES - 1) * PAGE - 8);
+    memory_lasts(reader, at(pages), UINT64_MAX - PAGE + 1);
+    for (size_t i = 0; i < COUNT; i++) {
+        size_t offset = random_below(&random, PAGES * PAGE - EACH);
+        pieces[i] = (struct memory_piece){at(pages) + offset, to[i], random_below(&random, EACH)};
+    }
+    assert_true(memory_read_pieces(reader, pieces, COUNT));
+    for (size_t i = 0; i < COUNT; i++) {
+        assert_memory_equal(to[i], pages + (pieces[i].from - at(pages)), pieces[i].size);
+    }
+    memory_free(reader);
+    reader = memory_own_new();
+    memory_lasts(reader, at(pages) + FROM * PAGE, at(pages) + PAGES * PAGE);
+    assert_int_equal(mprotect(pages + LACKING * PAGE, PAGE, PROT_NONE), 0);
+    assert_true(memory_read(reader, at(pages) + LACKING * PAGE - 8, to[0], 8));
+    assert_false(memory_read(reader, at(pages) + LACKING * PAGE - 8, to[0], 9));
+    assert_false(memory_read(reader, at(pages) + LACKING * PAGE, to[0], 1));
+    assert_true(memory_read(reader, at(pages) + (LACKING + 1) * PAGE, to[0], EACH));
+    assert_memory_equal(to[0], pages + (LACKING + 1) * PAGE, EACH);
+    munmap(pages, (size_t)PAGES * PAGE);
+    memory_free(reader);
+}
+
 TEST(what_is_not_there_is_no_crash)
 {
     struct memory *reader = memory_own_new();

@@ -257,10 +257,10 @@ static void JNICALL dynamic_code_generated(jvmtiEnv *jvmti, const char *name, co
         };
         code.facts.kind =
             strcmp(text, "Interpreter") == 0 ? JITDUMP_KIND_INTERPRETER : JITDUMP_KIND_STUB;
-        struct scratch *scratch = replayed ? session_take_scratch(session) : NULL;
+        struct scratch *scratch = session_take_scratch(session);
         if (scratch) {
-            hotspot_nearby_begin(session->jvm.hotspot, scratch->nearby, session->replay,
-                                 code.address, code.size);
+            hotspot_nearby_begin(session->jvm.hotspot, scratch->nearby,
+                                 replayed ? session->replay : 0, code.address, code.size);
         }
         hotspot_facts(session->jvm.hotspot, scratch ? scratch->nearby : NULL, code.address,
                       code.size, &code.facts);

@@ -25,6 +25,13 @@
 /* This process's memory. Takes two file descriptors for as long as it lives. NULL: no memory or no
  * descriptors. */
 struct memory *memory_own_new(void);
+
+/*
+ * What is mapped from an address on, in whole pages, stays for as long as the process lives, though
+ * some of it may not be readable. Of this process's memory, told once: the kernel is asked for each
+ * page of it once, and it is copied without the kernel from then on.
+ */
+void memory_lasts(struct memory *memory, uint64_t from, uint64_t until);
 void memory_free(struct memory *memory); /* NULL is fine */
 
 struct hotspot;

@@ -411,6 +411,17 @@ bool hotspot_may_know_methods(const struct hotspot *hotspot)
            hotspot_layout_has(&hotspot->layout, needed);
 }
 
+/* Where nearly all classes are that a JVM starts with: its archives stay mapped. */
+static void find_archive(const struct hotspot *hotspot)
+{
+    int64_t base = 0;
+    int64_t top = 0;
+    if (hotspot_read_static(hotspot, ARCHIVE_BASE, &base) &&
+        hotspot_read_static(hotspot, ARCHIVE_TOP, &top)) {
+        memory_lasts(hotspot->memory, (uint64_t)base, (uint64_t)top);
+    }
+}
+
 void hotspot_methods_were(struct hotspot *hotspot, bool as_told)
 {
     int unproven = TRUST_UNPROVEN;
@@ -419,5 +430,6 @@ void hotspot_methods_were(struct hotspot *hotspot, bool as_told)
                          "methods of a class; interpreted frames have no names");
     } else {
         (void)atomic_compare_exchange_strong(&hotspot->methods, &unproven, TRUST_PROVEN);
+        find_archive(hotspot);
     }
 }

@@ -7,7 +7,7 @@
  * anew: 600 ns a piece where the pipe takes 10 (Linux 6.18), and a class has some hundred pieces.
  * Besides, container engines used to forbid it.
  */
-#include "agent/hotspot/hotspot.h"
+#include "agent/hotspot/hotspot_fields.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +22,9 @@
  * be found and charged each time. */
 enum { TURN_BYTES = 8192, TURN_PIECES = 256 };
 
+/* Of a turn's piece that lasts, and needs no pipe (memory_lasts). */
+#define COPIED SIZE_MAX
+
 /* A piece that begins at most so many bytes behind the last one is read with what lies between: to
  * the kernel a piece costs as much as some hundred bytes. Less than a page, so that this is on the
  * pages of both, and nothing else is asked for. */
@@ -31,7 +34,9 @@ struct own_memory {
     struct memory memory;
     pthread_mutex_t lock;
     int to_pipe, from_pipe;
-    bool by_sigmask; /* see is_there */
+    bool by_sigmask;                /* see is_there */
+    uint64_t lasting, lasting_size; /* see memory_lasts */
+    uint64_t *lasting_there;        /* a bit for each of its pages that was seen to be there */
     struct iovec from[TURN_PIECES];
     size_t places[TURN_PIECES]; /* of the pieces, in `bytes` */
     char bytes[TURN_BYTES];     /* what has come out of the pipe */
@@ -66,6 +71,26 @@ struct progress {
     size_t offset; /* in it */
 };
 
+/* Copies a piece of what lasts. False: it is not all of that, or a page of it cannot be read. */
+static bool copy_lasting(const struct own_memory *own, const struct memory_piece *piece)
+{
+    uint64_t from = piece->from - own->lasting;
+    if (from >= own->lasting_size || piece->size == 0 || piece->size > own->lasting_size - from) {
+        return false;
+    }
+    for (uint64_t page = from / PAGE; page <= (from + piece->size - 1) / PAGE; page++) {
+        uint64_t *there = &own->lasting_there[page / 64];
+        const uint64_t bit = UINT64_C(1) << page % 64;
+        const void *at = (const void *)(uintptr_t)(own->lasting + page * PAGE); // NOLINT: asked for
+        if (!(*there & bit) && set_no_mask(at) != EINVAL) {
+            return false;
+        }
+        *there |= bit;
+    }
+    memcpy(piece->to, (const void *)(uintptr_t)piece->from, piece->size); // NOLINT: it is there
+    return true;
+}
+
 /* Fills in one turn's vectors from where we are; returns how many there are. *pieces: how many
  * pieces they are of. */
 static int next_turn(struct own_memory *own, const struct progress *at, size_t *pieces)
@@ -77,6 +102,10 @@ static int next_turn(struct own_memory *own, const struct progress *at, size_t *
     *pieces = 0;
     for (size_t i = at->piece; i < at->count && *pieces < TURN_PIECES; i++) {
         const struct memory_piece *piece = &at->pieces[i];
+        if (offset == 0 && copy_lasting(own, piece)) {
+            own->places[(*pieces)++] = COPIED;
+            continue;
+        }
         size_t size = piece->size - offset;
         uint64_t from = piece->from + offset;
         uint64_t gap = from - end;
@@ -110,10 +139,10 @@ static void hand_out(const struct own_memory *own, size_t pieces, size_t bytes, 
         const struct memory_piece *piece = &at->pieces[at->piece];
         size_t size = piece->size - at->offset;
         size_t come = bytes > own->places[i] ? bytes - own->places[i] : 0;
-        if (come > size) {
+        if (own->places[i] == COPIED) {
             come = size;
-        }
-        if (come > 0) {
+        } else if (come > 0) {
+            come = come < size ? come : size;
             memcpy((char *)piece->to + at->offset, own->bytes + own->places[i], come);
         }
         if (come < size) {
@@ -182,6 +211,7 @@ static bool is_there(struct memory *memory, uint64_t at)
 static void free_own(struct memory *memory)
 {
     struct own_memory *own = (struct own_memory *)memory;
+    free(own->lasting_there);
     (void)close(own->to_pipe);
     (void)close(own->from_pipe);
     pthread_mutex_destroy(&own->lock);
@@ -200,8 +230,26 @@ struct memory *memory_own_new(void)
     own->from_pipe = ends[0];
     own->to_pipe = ends[1];
     own->by_sigmask = sigmask_tells();
+    own->lasting_size = 0;
+    own->lasting_there = NULL;
     pthread_mutex_init(&own->lock, NULL);
     return &own->memory;
+}
+
+void memory_lasts(struct memory *memory, uint64_t from, uint64_t until)
+{
+    enum { LARGEST = 1 << 30 };
+    struct own_memory *own = (struct own_memory *)memory;
+    if (!own->by_sigmask || from % PAGE || until <= from || until - from > LARGEST) {
+        return;
+    }
+    pthread_mutex_lock(&own->lock);
+    if (!own->lasting_there) {
+        own->lasting_there = calloc((until - from) / PAGE / 64 + 1, sizeof(*own->lasting_there));
+        own->lasting = from;
+        own->lasting_size = own->lasting_there ? until - from : 0;
+    }
+    pthread_mutex_unlock(&own->lock);
 }
 
 void memory_free(struct memory *memory)
