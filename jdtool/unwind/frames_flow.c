@@ -13,14 +13,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* An interpreter has thirty thousand of these. What is told of the instruction is known once it has
+ * been taken from the work list. */
 struct reached {
-    struct flow_insn insn;
     struct flow_state state;
     uint32_t offset;
-    bool queued;
-    bool settled; /* from an earlier, surer seed */
-    bool guessed; /* no path from an entry leads here */
+    uint8_t length;
+    uint8_t control;  /* enum flow_control */
+    bool moves_frame; /* builds the frame or takes it down: that is not the body's */
+    bool queued : 1;
+    bool settled : 1; /* from an earlier, surer seed */
+    bool guessed : 1; /* no path from an entry leads here */
 };
+
+_Static_assert(sizeof(struct reached) <= 52, "the pages of them cost as much as the decoding");
 
 struct flow {
     const struct flow_arch *arch;
@@ -99,22 +105,35 @@ static int queue(struct flow *flow, uint32_t at)
     return 0;
 }
 
-static void decode(const struct flow *flow, struct reached *there)
+static bool moves_frame(const struct flow_insn *insn)
+{
+    for (uint32_t i = 0; i < insn->step_count; i++) {
+        if (insn->steps[i].kind <= FLOW_COPY_SP) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void decode(const struct flow *flow, struct reached *there, struct flow_insn *insn)
 {
     const struct flow_arch *arch = flow->arch;
     const struct frames_code *code = flow->code;
     uint32_t offset = there->offset;
     if (!arch->skim || !flow_state_is_plain(&there->state) ||
-        !arch->skim(code->bytes + offset, code->size - offset, offset, &there->insn)) {
-        arch->decode(flow->context, code, offset, &there->insn);
+        !arch->skim(code->bytes + offset, code->size - offset, offset, insn)) {
+        arch->decode(flow->context, code, offset, insn);
     }
-    uint32_t next = offset + there->insn.length;
-    if (there->insn.control == FLOW_JUMP && code->shape == FRAMES_COMPILED &&
-        arch->left_of_patched && next < code->size) {
+    uint32_t next = offset + insn->length;
+    if (insn->control == FLOW_JUMP && code->shape == FRAMES_COMPILED && arch->left_of_patched &&
+        next < code->size) {
         uint32_t left = arch->left_of_patched(code, next);
-        there->insn.length += left;
-        there->insn.control = left ? FLOW_BRANCH : FLOW_JUMP;
+        insn->length += left;
+        insn->control = left ? FLOW_BRANCH : FLOW_JUMP;
     }
+    there->length = insn->length;
+    there->control = insn->control;
+    there->moves_frame = moves_frame(insn);
 }
 
 /* A path arrives at an offset with a state. */
@@ -139,7 +158,6 @@ static int arrive(struct flow *flow, int64_t offset, const struct flow_state *st
     there->offset = (uint32_t)offset;
     there->state = *state;
     there->guessed = flow->guessing;
-    decode(flow, there);
     flow->index[offset] = ++flow->count;
     return queue(flow, flow->count - 1);
 }
@@ -148,10 +166,12 @@ static int run(struct flow *flow)
 {
     while (flow->work_count) {
         uint32_t at = flow->work[--flow->work_count];
-        flow->all[at].queued = false;
-        struct flow_insn insn = flow->all[at].insn;
-        struct flow_state state = flow->all[at].state;
-        uint32_t next = flow->all[at].offset + insn.length;
+        struct reached *there = &flow->all[at];
+        struct flow_insn insn = {0};
+        there->queued = false;
+        decode(flow, there, &insn);
+        struct flow_state state = there->state;
+        uint32_t next = there->offset + insn.length;
         for (uint32_t i = 0; i < insn.step_count; i++) {
             flow_state_step(&state, &flow->rules, &insn.steps[i]);
         }
@@ -175,17 +195,6 @@ int flow_follow(struct flow *flow, uint32_t offset, const struct flow_state *sta
 {
     int error = arrive(flow, offset, state);
     return error ? error : run(flow);
-}
-
-/* Instructions that build the frame and take it down are not the body's. */
-static bool moves_frame(const struct flow_insn *insn)
-{
-    for (uint32_t i = 0; i < insn->step_count; i++) {
-        if (insn->steps[i].kind <= FLOW_COPY_SP) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /*
@@ -217,8 +226,8 @@ static int32_t body_depth(const struct flow *flow)
             }
             seen[count++].depth = reached->state.sp;
         }
-        seen[k].insns += !moves_frame(&reached->insn);
-        seen[k].calls += reached->insn.control == FLOW_CALLS;
+        seen[k].insns += !reached->moves_frame;
+        seen[k].calls += reached->control == FLOW_CALLS;
     }
     int32_t entry = flow->arch->entry.sp;
     uint32_t by_insns = 0;
@@ -257,9 +266,9 @@ static struct flow_state body_state(const struct flow *flow)
         if (state->sp != depth || depth == FLOW_UNKNOWN || state->interpreted) {
             continue;
         }
-        if (!best || flow->all[i].insn.control == FLOW_CALLS) {
+        if (!best || flow->all[i].control == FLOW_CALLS) {
             best = state;
-            if (flow->all[i].insn.control == FLOW_CALLS) {
+            if (flow->all[i].control == FLOW_CALLS) {
                 break;
             }
         }
@@ -288,7 +297,7 @@ static int guess_rest(struct flow *flow, const struct flow_state *body, uint32_t
     while (offset < to) {
         uint32_t at = flow->index[offset];
         if (at) {
-            offset += flow->all[at - 1].insn.length;
+            offset += flow->all[at - 1].length;
             continue;
         }
         struct flow_state state = *body;
@@ -418,7 +427,7 @@ int flow_rows(const struct flow *flow, struct frames *frames)
             continue;
         }
         const struct reached *reached = &flow->all[at - 1];
-        if (!reached->guessed && reached->insn.control == FLOW_INVALID) {
+        if (!reached->guessed && reached->control == FLOW_INVALID) {
             frames->undecodable++;
         }
         struct frame_row row = {.offset = frames->count ? offset : 0};
