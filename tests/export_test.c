@@ -8,12 +8,12 @@
 #include "jdtool/base/json_writer.h"
 #include "jdtool/base/packed_output.h"
 #include "jdtool/base/protobuf.h"
-#include "jdtool/base/zip_file.h"
 #include "jdtool/exports/export.h"
 #include "jdtool/pipeline/replay.h"
 #include "jdtool/pipeline/sample_filter.h"
 #include "jdtool/profile/saved.h"
 #include "jdtool/resolve/source_texts.h"
+#include "jdtool/resolve/zip_file.h"
 #include "tests/resolved_samples.h"
 #include "tests/scratch.h"
 

@@ -10,7 +10,6 @@
 #include "jdtool/live/child.h"
 #include "jdtool/live/fetch.h"
 #include "jdtool/live/kernel.h"
-#include "jdtool/live/lease.h"
 #include "jdtool/live/session.h"
 #include "jdtool/live/staging.h"
 #include "jdtool/live/target.h"

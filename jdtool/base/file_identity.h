@@ -7,7 +7,8 @@
 
 #include "jdtool/base/hash_map.h"
 
-#define BUILD_ID_MAX 20
+#define BUILD_ID_MAX  20
+#define BUILD_ID_TEXT (2 * BUILD_ID_MAX + 1) /* room for one by text_hex */
 
 struct file_identity {
     const char *path; /* as the process sees it; "[vdso]"; "": none */

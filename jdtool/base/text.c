@@ -220,6 +220,16 @@ char *path_list_with(const char *list, const char *directory, const char *name)
     return all;
 }
 
+void text_hex(const uint8_t *bytes, size_t size, char *text)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < size; i++) {
+        *text++ = digits[bytes[i] >> 4];
+        *text++ = digits[bytes[i] & 15];
+    }
+    *text = '\0';
+}
+
 void words_add(struct words *words, const char *format, const char *text)
 {
     const char *mark = strstr(format, "%s");

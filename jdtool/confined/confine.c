@@ -364,13 +364,13 @@ static const int forbidden_outside[] = {
     469,
 };
 
-const int confine_asked[] = {
-    SCMP_SYS(openat),     SCMP_SYS(openat2),    SCMP_SYS(access),
-    SCMP_SYS(faccessat),  SCMP_SYS(faccessat2), SCMP_SYS(readlink),
-    SCMP_SYS(readlinkat), SCMP_SYS(unlink),     SCMP_SYS(unlinkat),
-    SCMP_SYS(rename),     SCMP_SYS(renameat),   SCMP_SYS(renameat2),
-    SCMP_SYS(linkat),     SCMP_SYS(fchown),     SCMP_SYS(stat),
-    SCMP_SYS(lstat),      SCMP_SYS(statx),      -1,
+/* The calls that the parent answers. */
+static const int asked[] = {
+    SCMP_SYS(openat),     SCMP_SYS(openat2),  SCMP_SYS(access),     SCMP_SYS(faccessat),
+    SCMP_SYS(faccessat2), SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(unlink),
+    SCMP_SYS(unlinkat),   SCMP_SYS(rename),   SCMP_SYS(renameat),   SCMP_SYS(renameat2),
+    SCMP_SYS(linkat),     SCMP_SYS(fchown),   SCMP_SYS(stat),       SCMP_SYS(lstat),
+    SCMP_SYS(statx),
 };
 
 /* Of some only a part: compared are the bits of `mask`. */
@@ -446,7 +446,7 @@ static int filter_calls(int *listener)
     int err = add(filter, SCMP_ACT_ALLOW, allowed, COUNT(allowed));
     err = err ? err : add(filter, SCMP_ACT_ERRNO(EPERM), forbidden, COUNT(forbidden));
     err = err ? err : add(filter, SCMP_ACT_ERRNO(EPERM), forbidden_inside, COUNT(forbidden_inside));
-    err = err ? err : add(filter, SCMP_ACT_NOTIFY, confine_asked, COUNT(confine_asked) - 1);
+    err = err ? err : add(filter, SCMP_ACT_NOTIFY, asked, COUNT(asked));
     err = err ? err : add_parts(filter);
     err = err ? err : seccomp_load(filter);
     if (!err) {

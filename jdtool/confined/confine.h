@@ -31,7 +31,4 @@ void confine_allow(int rules, int fd, bool all);
  */
 int confine_program(int rules, bool of_others);
 
-/* The calls that the parent answers; ends with -1. */
-extern const int confine_asked[];
-
 #endif

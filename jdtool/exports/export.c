@@ -116,14 +116,6 @@ uint64_t export_event_period(const struct recorded_event *event)
     return event_is_time(event) && event->frequency ? UINT64_C(1000000000) / event->frequency : 0;
 }
 
-void export_build_id(const struct module *module, char text[EXPORT_BUILD_ID_MAX])
-{
-    text[0] = '\0';
-    for (uint32_t i = 0; i < module->build_id_size && i < BUILD_ID_MAX; i++) {
-        snprintf(text + 2 * (size_t)i, 3, "%02x", module->build_id[i]);
-    }
-}
-
 uint64_t export_wall_time(const struct profile *profile, uint64_t time)
 {
     const struct recording *recording = profile->recording;

@@ -99,10 +99,6 @@ const char *export_kind_name(enum resolved_kind kind);
 /* The time between two samples in the event's unit; 0: not known. */
 uint64_t export_event_period(const struct recorded_event *event);
 
-/* A module's build-id as hexadecimal digits, "" when it is not known. */
-#define EXPORT_BUILD_ID_MAX (2 * BUILD_ID_MAX + 1)
-void export_build_id(const struct module *module, char text[EXPORT_BUILD_ID_MAX]);
-
 /* A time of the recording as ns since 1970; without its clock's data it is as recorded. */
 uint64_t export_wall_time(const struct profile *profile, uint64_t time);
 

@@ -2,6 +2,7 @@
 #include "jdtool/exports/firefox_tables.h"
 
 #include "format/fnv1a.h"
+#include "jdtool/base/text.h"
 #include "jdtool/base/unique.h"
 #include "jdtool/resolve/source_texts.h"
 
@@ -48,7 +49,7 @@ void firefox_put_libs(struct firefox *f)
 {
     const struct profile *profile = f->profile;
     char id[FIREFOX_DEBUG_ID_SIZE];
-    char build_id[EXPORT_BUILD_ID_MAX];
+    char build_id[BUILD_ID_TEXT];
     json_array(&f->json, "libs");
     for (uint32_t i = 0; i < profile->module_count; i++) {
         const struct module *module = profile->modules[i];
@@ -57,7 +58,7 @@ void firefox_put_libs(struct firefox *f)
         }
         const char *name = profile_module_name(module);
         firefox_debug_id(module, id);
-        export_build_id(module, build_id);
+        text_hex(module->build_id, module->build_id_size, build_id);
         json_object(&f->json, NULL);
         json_text(&f->json, "arch", profile->recording->arch);
         json_text(&f->json, "name", name);

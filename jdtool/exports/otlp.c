@@ -126,14 +126,12 @@ static void message_text(struct message_writer *writer, uint32_t field, const ch
 static void message_id(struct message_writer *writer, uint32_t field, const char *name,
                        const uint8_t *bytes, size_t size)
 {
-    char text[65] = "";
+    char text[65];
     if (writer->protobuf) {
         protobuf_bytes(writer->protobuf, field, bytes, size);
         return;
     }
-    for (size_t i = 0; i < size && 2 * i + 2 < sizeof text; i++) {
-        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-    }
+    text_hex(bytes, size < sizeof text / 2 ? size : sizeof text / 2, text);
     json_text(writer->json, name, text);
 }
 
@@ -268,12 +266,12 @@ static void put_mappings(struct otlp *o)
     put_empty(w, 1);
     for (uint32_t i = 0; extents && o->mapping_ids && i < profile->module_count; i++) {
         const struct module *module = profile->modules[i];
-        char build_id[EXPORT_BUILD_ID_MAX];
+        char build_id[BUILD_ID_TEXT];
         if (!extents[i].limit) {
             continue;
         }
         o->mapping_ids[i] = ++count;
-        export_build_id(module, build_id);
+        text_hex(module->build_id, module->build_id_size, build_id);
         size_t begun = message_begin(w, 1, NULL);
         message_uint64(w, 1, "memoryStart", extents[i].start);
         message_uint64(w, 2, "memoryLimit", extents[i].limit);

@@ -7,6 +7,7 @@
  */
 #include "jdtool/base/intern.h"
 #include "jdtool/base/protobuf.h"
+#include "jdtool/base/text.h"
 #include "jdtool/exports/export.h"
 #include "jdtool/profile/code_addresses.h"
 #include "jdtool/profile/thread_labels.h"
@@ -169,8 +170,8 @@ static void put_module(struct pprof *p, uint32_t id, const struct module *module
                        const struct module_extent *of)
 {
     struct module_extent extent = *of;
-    char build_id[EXPORT_BUILD_ID_MAX];
-    export_build_id(module, build_id);
+    char build_id[BUILD_ID_TEXT];
+    text_hex(module->build_id, module->build_id_size, build_id);
     extent.has_lines |= module->kind == MODULE_JVM;
     extent.has_inlined |= module->kind == MODULE_JVM;
     put_mapping(p, id, module->path, build_id, &extent);

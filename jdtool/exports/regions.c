@@ -18,6 +18,7 @@
  */
 #include "jdtool/base/array.h"
 #include "jdtool/base/json_writer.h"
+#include "jdtool/base/text.h"
 #include "jdtool/exports/export.h"
 #include "jdtool/jitdump/code_index.h"
 #include "jdtool/profile/profile.h"
@@ -148,10 +149,9 @@ static void put_instruction(struct region_code *region, const struct instruction
                             uint32_t hits_from, uint32_t hits_to)
 {
     struct json_writer *json = region->json;
-    char bytes[2 * 16 + 1] = "";
-    for (uint32_t i = 0; i < instruction->size && i < 16; i++) {
-        snprintf(bytes + 2 * (size_t)i, 3, "%02x", region->details.bytes[instruction->offset + i]);
-    }
+    char bytes[2 * 16 + 1];
+    text_hex(region->details.bytes + instruction->offset,
+             instruction->size < 16 ? instruction->size : 16, bytes);
     json_object(json, NULL);
     json_uint(json, "offset", instruction->offset);
     json_text(json, "bytes", bytes);

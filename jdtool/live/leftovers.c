@@ -7,7 +7,6 @@
 #include "jdtool/base/processes.h"
 #include "jdtool/base/text.h"
 #include "jdtool/live/fetch.h"
-#include "jdtool/live/lease.h"
 #include "jdtool/live/process.h"
 #include "jdtool/live/staging.h"
 #include "jdtool/live/target.h"

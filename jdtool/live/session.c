@@ -5,7 +5,6 @@
 #include "jdtool/live/ask.h"
 #include "jdtool/live/child.h"
 #include "jdtool/live/guard.h"
-#include "jdtool/live/lease.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,7 +9,6 @@
 #ifndef JD_TOOL_LIVE_SESSION_H
 #define JD_TOOL_LIVE_SESSION_H
 
-#include "jdtool/live/lease.h"
 #include "jdtool/live/staging.h"
 #include "jdtool/live/target.h"
 #include "jdtool/live/wait.h"

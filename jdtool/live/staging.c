@@ -3,7 +3,6 @@
 #include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/others_file.h"
-#include "jdtool/live/lease.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -25,6 +24,33 @@ const char *const staging_places[] = {"/tmp", "/var/tmp", "/dev/shm", NULL};
 #define RANDOM_LETTERS 8
 
 enum { LEAST_FILES = 8 }; /* the directory, the agent, the lease, and what the session writes */
+
+/* ---- Leases ---- */
+
+/* Locks of the open file, not of the process (F_SETLK): closing some other descriptor of the same
+ * file does not give them up. */
+static int lock(int lease, short type)
+{
+    struct flock all = {.l_type = type, .l_whence = SEEK_SET};
+    return fcntl(lease, F_OFD_SETLK, &all) == 0 ? 0 : -errno;
+}
+
+int lease_take(int lease)
+{
+    int err = lock(lease, F_RDLCK);
+    return err == -EACCES ? -EAGAIN : err;
+}
+
+bool lease_take_over(int lease)
+{
+    return lock(lease, F_WRLCK) == 0;
+}
+
+bool lease_is_held(int lease)
+{
+    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return fcntl(lease, F_OFD_GETLK, &all) == 0 && all.l_type != F_UNLCK;
+}
 
 /* ---- Choosing ---- */
 

@@ -75,6 +75,24 @@ void staging_remove(struct staging *staging);
 /* Forgets it and leaves it where it is. */
 void staging_close(struct staging *staging);
 
+/* ---- Leases ---- */
+
+/*
+ * Our side of the leases of agent/session/session_clock.h: who uses a session holds a lock on its
+ * lease, and the last one to leave ends it. The kernel counts.
+ */
+#define LEASE_NAME "lease" /* in its staging directory */
+
+/* Takes a share in a lease. 0; -EAGAIN: whoever is last is just ending the session; or another
+ * negative errno. */
+int lease_take(int lease);
+
+/* Makes us the only one, for good: true, and the session is ours to end; false: others use it. */
+bool lease_take_over(int lease);
+
+/* Whether anybody else holds it. */
+bool lease_is_held(int lease);
+
 /* ---- For clean ---- */
 
 /* The places where one may be, as a JVM sees them; NULL behind the last. */

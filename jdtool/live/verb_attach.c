@@ -2,9 +2,7 @@
 #include "jdtool/base/message.h"
 #include "jdtool/base/text.h"
 #include "jdtool/live/ask.h"
-#include "jdtool/live/guard.h"
-#include "jdtool/live/session.h"
-#include "jdtool/live/verbs.h"
+#include "jdtool/live/by_hand.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,17 +11,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* What each of the three needs. */
-struct work {
-    struct waiting waiting;
-    struct target target;
-    struct guardian guardian;
-    struct live_session session;
-    struct session_status status;
-};
-
 /* 0 with a JVM that answers; else an exit status. */
-static int begin(struct work *work, const char *word)
+static int begin(struct by_hand *work, const char *word)
 {
     if (waiting_start(&work->waiting) || target_find(&work->target, word, &work->waiting)) {
         return STATUS_FAILED;
@@ -36,14 +25,13 @@ static int begin(struct work *work, const char *word)
     return ask_whether_it_answers(&work->target, &work->waiting) ? STATUS_FAILED : STATUS_DONE;
 }
 
-/* Has the JVM that the one word names dealt with. An exit status. */
-static int run_with(const struct verb *verb, int argc, char **argv,
-                    const struct verb_option *options, void *context, const char *question,
-                    int (*deal)(const struct verb *verb, struct work *work, const void *context))
+int by_hand(const struct verb *verb, int argc, char **argv, const struct verb_option *options,
+            void *context, const char *question,
+            int (*deal)(const struct verb *verb, struct by_hand *work, const void *context))
 {
     int status = verb_options(verb, argc, argv, options, context);
     const char *word = status ? NULL : live_one_jvm(verb, argc, argv, question);
-    struct work *work = word ? calloc(1, sizeof *work) : NULL;
+    struct by_hand *work = word ? calloc(1, sizeof *work) : NULL;
     if (!word) {
         return STATUS_USAGE;
     }
@@ -105,7 +93,7 @@ static int make_dump_directory(const char *base, char directory[PATH_MAX])
     return STATUS_DONE;
 }
 
-static int choose_directory(const struct verb *verb, const struct work *work, const char *given,
+static int choose_directory(const struct verb *verb, const struct by_hand *work, const char *given,
                             char directory[PATH_MAX])
 {
     /* The agent would look into the JVM's environment, not into ours. */
@@ -130,7 +118,7 @@ struct attach {
     const char *directory, *options;
 };
 
-static int attach(const struct verb *verb, struct work *work, const void *context)
+static int attach(const struct verb *verb, struct by_hand *work, const void *context)
 {
     const struct attach *given = context;
     char directory[PATH_MAX];
@@ -172,7 +160,7 @@ static int run_attach(const struct verb *verb, int argc, char **argv)
         OPTION_END,
     };
     struct attach given = {.options = ""};
-    return run_with(verb, argc, argv, options, &given, "to which JVM", attach);
+    return by_hand(verb, argc, argv, options, &given, "to which JVM", attach);
 }
 
 const struct verb live_attach = {
@@ -196,7 +184,7 @@ const struct verb live_attach = {
 
 /* ---- status, stop ---- */
 
-static int status_of(const struct verb *verb, struct work *work, const void *context)
+static int status_of(const struct verb *verb, struct by_hand *work, const void *context)
 {
     (void)verb;
     (void)context;
@@ -209,7 +197,7 @@ static int status_of(const struct verb *verb, struct work *work, const void *con
 
 static int run_status(const struct verb *verb, int argc, char **argv)
 {
-    return run_with(verb, argc, argv, NULL, NULL, "of which JVM", status_of);
+    return by_hand(verb, argc, argv, NULL, NULL, "of which JVM", status_of);
 }
 
 const struct verb live_status = {
@@ -223,7 +211,7 @@ const struct verb live_status = {
             "Exit status: 0 if a session runs, else 1.\n",
 };
 
-static int stop(const struct verb *verb, struct work *work, const void *context)
+static int stop(const struct verb *verb, struct by_hand *work, const void *context)
 {
     char path[PATH_MAX];
     int pid = (int)work->target.process.pid;
@@ -251,7 +239,7 @@ static int stop(const struct verb *verb, struct work *work, const void *context)
 
 static int run_stop(const struct verb *verb, int argc, char **argv)
 {
-    return run_with(verb, argc, argv, NULL, NULL, "in which JVM", stop);
+    return by_hand(verb, argc, argv, NULL, NULL, "in which JVM", stop);
 }
 
 const struct verb live_stop = {

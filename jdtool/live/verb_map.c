@@ -1,13 +1,8 @@
 /* jdperf map: a perf map for tools that read nothing else. */
 #include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
-#include "jdtool/live/ask.h"
+#include "jdtool/live/by_hand.h"
 #include "jdtool/live/child.h"
-#include "jdtool/live/guard.h"
-#include "jdtool/live/session.h"
-#include "jdtool/live/target.h"
-#include "jdtool/live/verbs.h"
-#include "jdtool/live/wait.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -164,28 +159,23 @@ static long perf_map_count(const struct target *target, char path[64])
     return count;
 }
 
-struct work {
-    struct waiting waiting;
-    struct target target;
-    struct guardian guardian;
-    struct live_session session;
-    struct session_status status;
-    char dump[PATH_MAX]; /* of a session that writes no map; "": it writes one */
+struct map_options {
     bool follow;
-    const char *given; /* options for the agent */
+    const char *given; /* for the agent */
 };
 
-static int refresh(struct work *work)
+/* dump: of a session that writes no map; "": it writes one. */
+static int refresh(struct by_hand *work, const char *dump)
 {
-    return work->dump[0] ? perf_map_from_dump(&work->target, work->dump, &work->waiting)
-                         : perf_map_publish(&work->target);
+    return dump[0] ? perf_map_from_dump(&work->target, dump, &work->waiting)
+                   : perf_map_publish(&work->target);
 }
 
 /* Says what there is, and keeps it up to date until a signal or the JVM's end. */
-static int show(struct work *work)
+static int show(struct by_hand *work, const char *dump, bool follow)
 {
     char path[64];
-    int err = refresh(work);
+    int err = refresh(work, dump);
     long count = err ? err : perf_map_count(&work->target, path);
     if (count < 0) {
         if (err == -ENOENT || !err) {
@@ -194,7 +184,7 @@ static int show(struct work *work)
         return STATUS_FAILED;
     }
     info_message("%ld names in %s", count, path);
-    if (!work->follow) {
+    if (!follow) {
         return STATUS_DONE;
     }
     info_message("keeping it up to date until Ctrl-C");
@@ -203,7 +193,7 @@ static int show(struct work *work)
         if (wait_for(&work->waiting, &ends, 1, deadline_in(1000), true) == 0) {
             break;
         }
-        err = refresh(work);
+        err = refresh(work, dump);
         if (err && err != -EINTR && err != -ENOENT) {
             return STATUS_FAILED;
         }
@@ -211,16 +201,16 @@ static int show(struct work *work)
     return STATUS_DONE;
 }
 
-static int others_session(struct work *work)
+static int others_session(struct by_hand *work, bool follow)
 {
+    const char *dump = work->status.has_map ? "" : work->status.dump;
     int pid = (int)work->target.process.pid;
     /* Its end is not ours to decide, but while we look at it it is not to end. */
     (void)session_join(&work->session, &work->status);
     if (work->status.has_map) {
         info_message("a session in process %d already updates the map", pid);
-    } else if (work->status.dump[0]) {
+    } else if (dump[0]) {
         /* It cannot be joined by one that writes a map; its dump holds all that one needs. */
-        memcpy(work->dump, work->status.dump, sizeof work->dump);
         info_message("a session runs in process %d: making the map from its dump", pid);
     } else {
         error_message("the session in process %d writes neither a map nor a dump: jdperf stop %d "
@@ -228,24 +218,25 @@ static int others_session(struct work *work)
                       pid, pid);
         return STATUS_FAILED;
     }
-    int status = show(work);
+    int status = show(work, dump, follow);
     (void)session_leave(&work->session);
     return status;
 }
 
-static int own_session(struct work *work, const char *options)
+static int own_session(struct by_hand *work, const char *options, bool follow)
 {
     char text[SESSION_OPTIONS_MAX];
     session_announce_warning(&work->target);
     snprintf(text, sizeof text, "mode=map%s%s", *options ? "," : "", options);
     int err = session_start(&work->session, NULL, true, text, NULL);
     if (err == -EEXIST) { /* begun since we have asked */
-        return session_status(&work->session, &work->status) ? STATUS_FAILED : others_session(work);
+        return session_status(&work->session, &work->status) ? STATUS_FAILED
+                                                             : others_session(work, follow);
     }
     if (err) {
         return STATUS_FAILED;
     }
-    int status = show(work);
+    int status = show(work, "", follow);
     if (session_leave(&work->session)) {
         status = STATUS_FAILED;
     }
@@ -254,21 +245,6 @@ static int own_session(struct work *work, const char *options)
         (void)perf_map_publish(&work->target);
     }
     return status;
-}
-
-static int map(struct work *work, const char *word, const char *options)
-{
-    if (waiting_start(&work->waiting) || target_find(&work->target, word, &work->waiting) ||
-        ask_prepare(&work->target) || guard_start(&work->guardian, &work->target)) {
-        return STATUS_FAILED;
-    }
-    session_init(&work->session, &work->target, &work->waiting, work->guardian.shared,
-                 live_agent());
-    if (ask_whether_it_answers(&work->target, &work->waiting) ||
-        session_status(&work->session, &work->status)) {
-        return STATUS_FAILED;
-    }
-    return work->status.running ? others_session(work) : own_session(work, options);
 }
 
 /* perf-map-agent's PERF_MAP_OPTIONS are parted by blanks. */
@@ -295,36 +271,29 @@ static char *options_of(const char *text)
     return options;
 }
 
+static int map(const struct verb *verb, struct by_hand *work, const void *context)
+{
+    const struct map_options *options = context;
+    char *text = options_of(options->given);
+    int status = STATUS_FAILED;
+    (void)verb;
+    if (text && session_status(&work->session, &work->status) == 0) {
+        status = work->status.running ? others_session(work, options->follow)
+                                      : own_session(work, text, options->follow);
+    }
+    free(text);
+    return status;
+}
+
 static int run(const struct verb *verb, int argc, char **argv)
 {
     static const struct verb_option table[] = {
-        OPTION_FLAG("follow", 0, struct work, follow),
-        OPTION_TEXT("agent-options", 0, struct work, given),
+        OPTION_FLAG("follow", 0, struct map_options, follow),
+        OPTION_TEXT("agent-options", 0, struct map_options, given),
         OPTION_END,
     };
-    struct work *work = calloc(1, sizeof *work);
-    if (!work) {
-        failed_to(-ENOMEM, "start");
-        return STATUS_FAILED;
-    }
-    work->target = NO_TARGET;
-    work->given = getenv("PERF_MAP_OPTIONS");
-    int status = verb_options(verb, argc, argv, table, work);
-    const char *word = status ? NULL : live_one_jvm(verb, argc, argv, "of which JVM");
-    char *options = options_of(work->given);
-    if (!word || !options) {
-        status = STATUS_USAGE;
-    } else {
-        status = map(work, word, options);
-        if (status && work->waiting.ended_by) {
-            status = 128 + work->waiting.ended_by;
-        }
-    }
-    free(options);
-    guard_end(&work->guardian);
-    target_close(&work->target);
-    free(work);
-    return status;
+    struct map_options options = {.given = getenv("PERF_MAP_OPTIONS")};
+    return by_hand(verb, argc, argv, table, &options, "of which JVM", map);
 }
 
 const struct verb live_map = {

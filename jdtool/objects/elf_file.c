@@ -291,13 +291,3 @@ bool elf_file_symbol(const struct elf_file *file, const char *section, const cha
     }
     return false;
 }
-
-void build_id_text(const uint8_t *id, size_t size, char text[BUILD_ID_TEXT])
-{
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < size && i < BUILD_ID_MAX; i++) {
-        *text++ = digits[id[i] >> 4];
-        *text++ = digits[id[i] & 15];
-    }
-    *text = '\0';
-}

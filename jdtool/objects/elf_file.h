@@ -80,8 +80,4 @@ void elf_file_unpack(struct elf_file *file);
 bool elf_file_symbol(const struct elf_file *file, const char *section, const char *name,
                      GElf_Sym *symbol);
 
-/* Room for the two hexadecimal digits of each byte and an end. */
-#define BUILD_ID_TEXT (BUILD_ID_MAX * 2 + 1)
-void build_id_text(const uint8_t *id, size_t size, char text[BUILD_ID_TEXT]);
-
 #endif

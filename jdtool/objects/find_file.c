@@ -2,6 +2,7 @@
 
 #include "jdtool/base/descriptor.h"
 #include "jdtool/base/processes.h"
+#include "jdtool/base/text.h"
 
 #include <elf.h>
 #include <elfutils/libdwelf.h>
@@ -28,7 +29,8 @@ struct search {
     char what[PATH_MAX + 256]; /* of `worst`, in words */
 };
 
-int process_root(uint32_t pid)
+/* The root directory of a process, to be closed; -1: it has ended, or is not to be looked into. */
+static int process_root(uint32_t pid)
 {
     char path[32];
     snprintf(path, sizeof path, "/proc/%u/root", pid);
@@ -85,7 +87,7 @@ static bool is_wanted(struct search *search, const struct elf_file *file, const 
         if (size == wanted->build_id_size && memcmp(id, wanted->build_id, size) == 0) {
             return true;
         }
-        build_id_text(id, size, text);
+        text_hex(id, size, text);
         snprintf(how, sizeof how, "is another file (its build-id is %s)", size ? text : "missing");
         note(search, OBJECT_REFUSED, where, how);
         return false;
@@ -241,7 +243,7 @@ static bool try_by_id(struct search *search, const char *directory, const char *
 {
     char id[BUILD_ID_TEXT];
     char path[PATH_MAX];
-    build_id_text(search->wanted->file.build_id, search->wanted->file.build_id_size, id);
+    text_hex(search->wanted->file.build_id, search->wanted->file.build_id_size, id);
     int size = snprintf(path, sizeof path, "%s/.build-id/%.2s/%s%s", directory, id, id + 2, name);
     return size > 0 && size < PATH_MAX && try_path(search, -1, path, path);
 }
@@ -329,7 +331,7 @@ static char *explain(const struct search *search)
     char id[BUILD_ID_TEXT];
     char *why = NULL;
     int size;
-    build_id_text(wanted->build_id, wanted->build_id_size, id);
+    text_hex(wanted->build_id, wanted->build_id_size, id);
     if (strcmp(wanted->path, "[vdso]") == 0) {
         size = asprintf(&why, "it is another kernel's (%s) and perf record put no copy into %s",
                         search->places->kernel ? search->places->kernel : "an unknown release",
@@ -410,7 +412,7 @@ static bool open_by_id(const char *directory, const char *ending, const uint8_t 
 {
     char text[BUILD_ID_TEXT];
     char path[PATH_MAX];
-    build_id_text(id, size, text);
+    text_hex(id, size, text);
     int length =
         snprintf(path, sizeof path, "%s/.build-id/%.2s/%s%s", directory, text, text + 2, ending);
     return length > 0 && length < PATH_MAX && open_with_id(-1, path, id, size, out);
@@ -473,7 +475,7 @@ bool debug_file_find_shared(const struct file_places *places, const char *name, 
                             size_t id_size, struct elf_file *out)
 {
     *out = ELF_FILE_NONE;
-    if (id_size < 2) {
+    if (id_size < 2 || id_size > BUILD_ID_MAX) {
         return false;
     }
     return open_by_id("/usr/lib/debug", ".debug", id, id_size, out) ||

@@ -32,9 +32,6 @@ enum object_state find_file(const struct file_places *places, const struct objec
 void found_file_close(
     struct found_file *found); /* one that is all zero but for file's fd is fine */
 
-/* The root directory of a process, to be closed; -1: it has ended, or is not to be looked into. */
-int process_root(uint32_t pid);
-
 /* Whether a file that is open bears that build-id. */
 bool elf_file_has_id(const struct elf_file *file, const uint8_t *id, size_t size);
 

@@ -1,5 +1,6 @@
 /* The kernel as an object: its names from kallsyms or a vmlinux, and those it made at run time. */
 #include "jdtool/base/descriptor.h"
+#include "jdtool/base/text.h"
 #include "jdtool/objects/object.h"
 #include "jdtool/objects/symbols.h"
 
@@ -47,7 +48,7 @@ bool objects_kernel_copy(char path[PATH_MAX])
     uint8_t id[BUILD_ID_MAX];
     char text[BUILD_ID_TEXT];
     size_t size = own_id(id);
-    build_id_text(id, size, text);
+    text_hex(id, size, text);
     return size > 0 && snprintf(path, PATH_MAX, KERNEL_COPY "%s", text) < PATH_MAX;
 }
 
@@ -214,7 +215,7 @@ static bool path_by_id(const struct object *kernel, const char *directory, const
     if (kernel->place.file.build_id_size < 2) {
         return false;
     }
-    build_id_text(kernel->place.file.build_id, kernel->place.file.build_id_size, id);
+    text_hex(kernel->place.file.build_id, kernel->place.file.build_id_size, id);
     snprintf(path, PATH_MAX, "%s/.build-id/%.2s/%s%s", directory, id, id + 2, end);
     return true;
 }

@@ -41,7 +41,7 @@ static bool name_place(const char *path, const uint8_t *id, size_t size, char *h
     if (size < 2 || size > BUILD_ID_MAX) {
         return false;
     }
-    build_id_text(id, size, hex);
+    text_hex(id, size, hex);
     return snprintf(place, PLACE_MAX, "%s/%s", path, hex) < PLACE_MAX;
 }
 
@@ -66,7 +66,7 @@ bool image_cache_has(int profile, const uint8_t *id, size_t size)
 {
     char hex[BUILD_ID_TEXT];
     char path[BUILD_ID_TEXT + 32];
-    build_id_text(id, size, hex);
+    text_hex(id, size, hex);
     snprintf(path, sizeof path, "buildid/.build-id/%.2s/%s", hex, hex + 2);
     int fd = open_below(profile, path, O_PATH | O_NOFOLLOW);
     descriptor_close(fd);

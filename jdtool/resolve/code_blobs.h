@@ -5,7 +5,7 @@
 #ifndef JD_TOOL_PIECES_H
 #define JD_TOOL_PIECES_H
 
-#include "jdtool/base/arena.h"
+#include "jdtool/resolve/arena.h"
 #include "jdtool/resolve/dumps.h"
 
 /* Inlined methods of one address beyond this many are left out, the outermost of them, which is

@@ -3,7 +3,7 @@
 #include "jdtool/base/message.h"
 #include "jdtool/base/others_file.h"
 #include "jdtool/base/text.h"
-#include "jdtool/base/zip_file.h"
+#include "jdtool/resolve/zip_file.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -18,9 +18,9 @@
 #ifndef JD_TOOL_STACK_TABLE_H
 #define JD_TOOL_STACK_TABLE_H
 
-#include "jdtool/base/arena.h"
 #include "jdtool/base/chunks.h"
 #include "jdtool/base/hash_map.h"
+#include "jdtool/resolve/arena.h"
 #include "jdtool/resolve/frame.h"
 
 struct location {

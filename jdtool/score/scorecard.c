@@ -60,7 +60,8 @@ static bool is_named_interpreted(const struct resolved_frame *frame)
     return frame->method && frame->method->kind == RESOLVED_INTERPRETED;
 }
 
-const struct scorecard_process *scorecard_process(const struct scorecard *scorecard, uint32_t pid)
+/* The process with that pid, NULL: it has no sample. */
+static struct scorecard_process *find_process(const struct scorecard *scorecard, uint32_t pid)
 {
     uint32_t at = unique_find(scorecard->processes, sizeof *scorecard->processes,
                               &scorecard->by_pid, &pid, sizeof pid);
@@ -72,8 +73,7 @@ static struct scorecard_process *process_of(struct scorecard *scorecard,
                                             const struct resolved_thread *thread)
 {
     const struct scorecard_process made = {.pid = thread->pid};
-    struct scorecard_process *found =
-        (struct scorecard_process *)scorecard_process(scorecard, made.pid);
+    struct scorecard_process *found = find_process(scorecard, made.pid);
     if (!found && scorecard->process_count >= SCORECARD_PROCESSES_MAX) {
         found = &scorecard->processes[SCORECARD_PROCESSES_MAX - 1];
     }
@@ -286,8 +286,7 @@ static void find_jvms(struct scorecard *scorecard)
     for (uint32_t i = 0; i < recording->jvm_count + scorecard->time_count; i++) {
         uint32_t pid = i < recording->jvm_count ? recording->jvms[i]->pid
                                                 : scorecard->times[i - recording->jvm_count].pid;
-        struct scorecard_process *process =
-            (struct scorecard_process *)scorecard_process(scorecard, pid);
+        struct scorecard_process *process = find_process(scorecard, pid);
         if (process) {
             process->is_jvm = true;
         }
@@ -428,7 +427,7 @@ double scorecard_rooted_share(const struct scorecard *card)
 static void add_time(const struct scorecard *card, const struct processor_time *time,
                      struct time_account *account)
 {
-    const struct scorecard_process *process = scorecard_process(card, time->pid);
+    const struct scorecard_process *process = find_process(card, time->pid);
     account->is_known = true;
     account->ns += time->ns;
     account->more += time->more;

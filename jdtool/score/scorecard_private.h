@@ -84,9 +84,6 @@ struct scorecard {
     uint32_t image_room;
 };
 
-/* The process with that pid, NULL: it has no sample. */
-const struct scorecard_process *scorecard_process(const struct scorecard *scorecard, uint32_t pid);
-
 /* ---- The verdict ---- */
 
 enum verdict { VERDICT_GOOD, VERDICT_FAIR, VERDICT_BAD, VERDICT_EMPTY };

@@ -3,6 +3,7 @@
 #include "jdtool/base/json_writer.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/packed_output.h"
+#include "jdtool/base/text.h"
 #include "jdtool/exports/firefox_tables.h"
 #include "jdtool/jitdump/code_index.h"
 #include "jdtool/objects/elf_file.h"
@@ -233,9 +234,7 @@ static int make_token(struct content *content)
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
         return -errno;
     }
-    for (size_t i = 0; i < sizeof random; i++) {
-        snprintf(content->token + 2 * i, 3, "%02x", random[i]);
-    }
+    text_hex(random, sizeof random, content->token);
     return 0;
 }
 

@@ -17,16 +17,6 @@ void code_feed_close(struct code_feed *feed)
     feed->reader = NULL;
 }
 
-void code_feed_refresh(struct code_feed *feed)
-{
-    jitdump_reader_refresh(feed->reader);
-}
-
-void code_feed_rest(struct code_feed *feed)
-{
-    jitdump_reader_rest(feed->reader);
-}
-
 /* One whose trailer is broken tells nothing. */
 static void take_facts(struct code_feed *feed, const struct jitdump_record_view *record)
 {

@@ -18,8 +18,8 @@ struct fed_code {
 };
 
 struct code_feed {
-    struct jitdump_reader *reader;
-    uint32_t entry_frame; /* that of Continuation.enterSpecial; 0: it has not come yet */
+    struct jitdump_reader *reader; /* whoever has the feed refreshes it, and has it rest */
+    uint32_t entry_frame;          /* that of Continuation.enterSpecial; 0: it has not come yet */
     int64_t frozen[JITDUMP_CODE_FROZEN_COUNT]; /* JITDUMP_CODE_FROZEN_FIRST and on; -1: not told */
 
     /* The last DEBUG_INFO, which stands in front of its LOAD. */
@@ -30,10 +30,6 @@ struct code_feed {
 /* Takes the file over, on failure too. 0 or a negative errno after a message. */
 int code_feed_open(struct code_feed *feed, int fd, const char *name);
 void code_feed_close(struct code_feed *feed); /* one that is not open is fine */
-
-/* What was appended since may be read; or it rests until then. */
-void code_feed_refresh(struct code_feed *feed);
-void code_feed_rest(struct code_feed *feed);
 
 /* The next piece. False: there is no more, for now. */
 bool code_feed_next(struct code_feed *feed, struct fed_code *code);

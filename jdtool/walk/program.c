@@ -146,11 +146,6 @@ void walk_program_close(struct walk_program *program)
     *program = (struct walk_program){.programs = {-1, -1, -1}};
 }
 
-int walk_program_output(const struct walk_program *program, uint32_t processor, int event)
-{
-    return bpf.update(program->output, &processor, &event, BPF_ANY);
-}
-
 int walk_program_walk(const struct walk_program *program, uint32_t process, uint32_t value)
 {
     return bpf.update(program->processes, &process, &value, BPF_EXIST);

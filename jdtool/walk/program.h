@@ -53,10 +53,6 @@ const char *walk_program_load(struct walk_program *program, const struct walk_ro
                               const struct walk_maps *maps);
 void walk_program_close(struct walk_program *program); /* one that is not loaded is fine */
 
-/* What is walked on that processor is written into this event, a PERF_COUNT_SW_BPF_OUTPUT. 0 or a
- * negative errno. */
-int walk_program_output(const struct walk_program *program, uint32_t processor, int event);
-
 /* A process that is sampled (it is in the map already) is walked by the tables of that JVM from now
  * on; or its stacks are copied. 0 or a negative errno: -ENOENT: it is no longer sampled. */
 int walk_program_walk(const struct walk_program *program, uint32_t process, uint32_t value);

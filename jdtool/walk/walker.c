@@ -11,6 +11,7 @@
 #include "jdtool/confined/confined.h"
 #include "jdtool/walk/code_feed.h"
 #include "jdtool/walk/layout.h"
+#include "jdtool/walk/libbpf.h"
 #include "jdtool/walk/tables.h"
 
 #include <elf.h>
@@ -159,13 +160,13 @@ static bool follow_code(struct walker *walker, struct walked_jvm *jvm)
 {
     struct fed_code code;
     bool is_more = false;
-    code_feed_refresh(&jvm->feed);
+    jitdump_reader_refresh(jvm->feed.reader);
     while (code_feed_next(&jvm->feed, &code)) {
         add_code(walker, jvm, &code);
         is_more = true;
     }
     if (!is_more) {
-        code_feed_rest(&jvm->feed);
+        jitdump_reader_rest(jvm->feed.reader);
     }
     if (is_more && jvm->entry && !walker->program.jvms[jvm->number].frozen.stack &&
         jvm->tries < TRIES_MAX &&
@@ -870,7 +871,7 @@ int walker_program(const struct walker *walker, enum walk_of what)
 
 int walker_output(const struct walker *walker, uint32_t processor, int event)
 {
-    return walk_program_output(&walker->program, processor, event);
+    return bpf.update(walker->program.output, &processor, &event, BPF_ANY);
 }
 
 bool walker_compares(const struct walker *walker)

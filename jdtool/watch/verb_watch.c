@@ -17,7 +17,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-enum { WORDS_MAX = 64, LINES_MAX = 8192, HEADERS_MAX = 32, KEPT_MAX = 32 };
+enum { LINES_MAX = 8192 };
 
 /* 49 Hz is no divisor of what programs do in even milliseconds. */
 enum { USER_CPU_MAX = 100, ALL_CPU_MAX = 100 };
@@ -30,13 +30,8 @@ struct parse {
     const struct verb *verb;
     struct watch_options options;
     int pids[WATCHED_MAX + 1];
-    size_t pid_count, label_count, url_count, header_count;
-    const char *labels[LABELS_MAX + 1];
-    const char *urls[WORDS_MAX + 1];
-    const char *headers[HEADERS_MAX + 1];
-    struct words matches;
-    char *kept[KEPT_MAX]; /* texts of files and of the environment */
-    size_t kept_count;
+    size_t pid_count;
+    struct words labels, urls, headers, matches;
     bool all, status;
 };
 
@@ -86,10 +81,10 @@ static int take_label(const struct verb *verb, void *context, const char *text)
         return wrong_usage(verb, "a label is NAME=VALUE, its name of letters, digits and _, not %s",
                            text);
     }
-    if (parse->label_count == LABELS_MAX) {
+    if (parse->labels.count == LABELS_MAX) {
         return wrong_usage(verb, "too many labels: %s", text);
     }
-    parse->labels[parse->label_count++] = text;
+    words_add(&parse->labels, "%s", text);
     return STATUS_DONE;
 }
 
@@ -103,10 +98,7 @@ static int add_url(struct parse *parse, const char *text)
                            "parca+http(s)://… or @FILE with such lines, not %s",
                            shown);
     }
-    if (parse->url_count == WORDS_MAX) {
-        return wrong_usage(parse->verb, "too many servers: %s", shown);
-    }
-    parse->urls[parse->url_count++] = text;
+    words_add(&parse->urls, "%s", text);
     return STATUS_DONE;
 }
 
@@ -116,14 +108,11 @@ static int add_header(struct parse *parse, const char *text)
     if (!strchr(text, ':') || strpbrk(text, "\r\n")) {
         return wrong_usage(parse->verb, "a header is 'NAME: VALUE', or @FILE with such lines");
     }
-    if (parse->header_count == HEADERS_MAX) {
-        return wrong_usage(parse->verb, "too many headers");
-    }
-    parse->headers[parse->header_count++] = text;
+    words_add(&parse->headers, "%s", text);
     return STATUS_DONE;
 }
 
-/* Each word, up to one of these ends, of a text that is kept. */
+/* Each word, up to one of these ends, of a text that is cut up. */
 static int add_words(struct parse *parse, char *text, const char *ends,
                      int (*add)(struct parse *parse, const char *text))
 {
@@ -140,15 +129,12 @@ static int add_words(struct parse *parse, char *text, const char *ends,
 static int read_lines(struct parse *parse, const char *path,
                       int (*add)(struct parse *parse, const char *text))
 {
-    char *text = parse->kept_count < KEPT_MAX ? malloc(LINES_MAX + 1) : NULL;
-    int fd = text ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    ssize_t n = fd >= 0 ? read(fd, text, LINES_MAX + 1) : -1;
+    char text[LINES_MAX + 1];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text) : -1;
     int err = n < 0 ? errno : n > LINES_MAX ? EFBIG : 0;
     descriptor_close(fd);
-    if (text) {
-        parse->kept[parse->kept_count++] = text;
-    }
-    if (err || !text) {
+    if (err) {
         error_message("failed to read %s: %s", path, strerror(err));
         return STATUS_FAILED;
     }
@@ -172,28 +158,22 @@ static int take_header(const struct verb *verb, void *parse, const char *text)
 static int take_environment(struct parse *parse)
 {
     const char *urls = getenv("JDPERF_PUSH");
-    if (parse->url_count || !urls || !*urls) {
-        return STATUS_DONE;
-    }
-    char *copy = parse->kept_count < KEPT_MAX ? strdup(urls) : NULL;
-    if (!copy) {
-        failed_to(-ENOMEM, "start");
-        return STATUS_FAILED;
-    }
-    parse->kept[parse->kept_count++] = copy;
-    return add_words(parse, copy, " \t\n", add_url);
+    char *copy = parse->urls.count || !urls ? NULL : strdup(urls);
+    int status = copy ? add_words(parse, copy, " \t\n", add_url) : STATUS_DONE;
+    free(copy);
+    return status;
 }
 
 static void warn_of_open_secrets(const struct parse *parse)
 {
     bool has_secret = false;
     char shown[256];
-    for (size_t i = 0; i < parse->header_count; i++) {
-        has_secret |= strncasecmp(parse->headers[i], "authorization:", 14) == 0;
+    for (uint32_t i = 0; i < parse->headers.count; i++) {
+        has_secret |= strncasecmp(parse->headers.list[i], "authorization:", 14) == 0;
     }
-    for (size_t i = 0; i < parse->url_count; i++) {
-        if (push_url_is_open(parse->urls[i], has_secret)) {
-            push_url_shown(parse->urls[i], shown, sizeof shown);
+    for (uint32_t i = 0; i < parse->urls.count; i++) {
+        if (push_url_is_open(parse->urls.list[i], has_secret)) {
+            push_url_shown(parse->urls.list[i], shown, sizeof shown);
             warning_message("%s: credentials go there unencrypted: use https", shown);
         }
     }
@@ -262,8 +242,8 @@ static void choose_formats(struct parse *parse)
     struct watch_options *options = &parse->options;
     bool pprof = options->files.directory != NULL;
     bool otlp = false;
-    for (size_t i = 0; i < parse->url_count; i++) {
-        const char *format = push_protocol_of(parse->urls[i])->format;
+    for (uint32_t i = 0; i < parse->urls.count; i++) {
+        const char *format = push_protocol_of(parse->urls.list[i])->format;
         pprof |= strcmp(format, "pprof") == 0;
         otlp |= strcmp(format, "otlp") == 0;
     }
@@ -273,6 +253,12 @@ static void choose_formats(struct parse *parse)
     if (otlp) {
         options->jvm.formats[options->jvm.format_count++] = export_format_of("otlp");
     }
+}
+
+static const char *const *list_of(const struct words *words)
+{
+    static const char *const none[] = {NULL};
+    return words->list ? (const char *const *)words->list : none;
 }
 
 static int check_together(struct parse *parse, int argc, char **argv)
@@ -297,9 +283,16 @@ static int check_together(struct parse *parse, int argc, char **argv)
     if (strlen(options->name) > 32) {
         return wrong_usage(parse->verb, "a watch's name has 32 letters at most: %s", options->name);
     }
-    if (!options->files.directory && parse->url_count == 0) {
+    if (!options->files.directory && parse->urls.count == 0) {
         options->files.directory = "jdperf.watch";
     }
+    if (parse->labels.failed || parse->urls.failed || parse->headers.failed) {
+        failed_to(-ENOMEM, "start");
+        return STATUS_FAILED;
+    }
+    options->jvm.labels = list_of(&parse->labels);
+    options->push.urls = list_of(&parse->urls);
+    options->push.headers = list_of(&parse->headers);
     if (parse->pid_count) {
         options->pids = parse->pids;
     }
@@ -328,20 +321,19 @@ static struct parse *new_parse(const struct verb *verb)
                 .frequency = FREQUENCY,
                 .stack_size = STACK_SIZE,
                 .agent_options = "",
-                .labels = parse->labels,
             },
         .files = {.keep_seconds = 86400},
-        .push = {.urls = parse->urls, .headers = parse->headers, .spool = SPOOL},
+        .push = {.spool = SPOOL},
     };
     return parse;
 }
 
 static void free_parse(struct parse *parse)
 {
-    for (size_t i = 0; parse && i < parse->kept_count; i++) {
-        free(parse->kept[i]);
-    }
     if (parse) {
+        words_free(&parse->labels);
+        words_free(&parse->urls);
+        words_free(&parse->headers);
         words_free(&parse->matches);
     }
     free(parse);

@@ -383,7 +383,8 @@ void log_queue_progress(struct log_queue *queue)
     pthread_mutex_unlock(&queue->lock);
 }
 
-bool log_queue_nap(struct log_queue *queue, unsigned ms)
+/* Waits so long. False: log_queue_stop was called. */
+static bool nap(struct log_queue *queue, unsigned ms)
 {
     pthread_mutex_lock(&queue->lock);
     uint64_t end = stamp_monotonic() + ms * NS_IN_MS;
@@ -432,7 +433,7 @@ bool log_again_has_room(struct log_queue *queue, const struct output_file *file,
                 file->path, strerror(-error));
     }
     do {
-        go_on = log_queue_nap(queue, LOOK_AGAIN_MS);
+        go_on = nap(queue, LOOK_AGAIN_MS);
     } while (go_on && disk_room(file->fd, reserve) < disk_room_to_go_on(file->fd));
     return go_on;
 }

@@ -85,9 +85,6 @@ void log_queue_release(struct log_queue *queue);
 /* A part of the batch is. */
 void log_queue_progress(struct log_queue *queue);
 
-/* Waits so long. False: log_queue_stop was called. */
-bool log_queue_nap(struct log_queue *queue, unsigned ms);
-
 /* Says that the thread ends. True: nobody waits for it any more, and all is its to free. */
 bool log_queue_ended(struct log_queue *queue);
 

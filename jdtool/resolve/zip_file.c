@@ -1,5 +1,5 @@
 /* The format is PKWARE's APPNOTE.TXT; the offsets below are those of its 4.3.7, 4.3.12, 4.3.16. */
-#include "jdtool/base/zip_file.h"
+#include "jdtool/resolve/zip_file.h"
 
 #include "jdtool/base/array.h"
 #include "jdtool/base/descriptor.h"
