@@ -2,7 +2,6 @@
 #include "test.h"
 
 #include "format/event_probe.h"
-#include "jdtool/perf/mapping.h"
 #include "jdtool/perf/perf_data.h"
 #include "tests/perf_file.h"
 #include "tests/scratch.h"

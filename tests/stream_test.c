@@ -316,33 +316,39 @@ TEST(losses_are_counted)
     assert_int_equal(text.counts.malformed, 1);
 }
 
-/* A tree as deep as the dump is long: frames to a limit, and it is told. */
-TEST(a_deep_inline_tree_is_cut)
+/* A method of `size` bytes whose inline tree is a line of `depth` nodes, with equal ranges of each
+ * of the `ranges` deepest. */
+static void write_deep_dump(void **state, uint64_t depth, uint64_t ranges, uint64_t size)
 {
-    enum { DEPTH = 100000 };
     struct dump_builder dump = dump_start();
     dump_begin_debug(&dump, 1000100, CODE, 0);
     dump_begin_trailer(&dump);
     struct dump_builder section = {0};
     dump_method(&section, 1, 0, 0, "a.A.deep()");
     dump_section(&dump, JITDUMP_TRAILER_METHODS, &section);
-    dump_uleb(&section, DEPTH);
+    dump_uleb(&section, depth);
     dump_uleb(&section, 1);
-    for (uint64_t i = 1; i < DEPTH; i++) {
+    for (uint64_t i = 1; i < depth; i++) {
         dump_uleb(&section, 1);
         dump_uleb(&section, i - 1);
         dump_uleb(&section, 7);
     }
-    for (uint64_t i = 0; i < 1024; i++) {
-        dump_uleb(&section, 1);
-        dump_uleb(&section, DEPTH - 1 - i);
+    for (uint64_t i = 0; i < ranges; i++) {
+        dump_uleb(&section, size / ranges);
+        dump_uleb(&section, depth - 1 - i);
         dump_sleb(&section, 0);
     }
     dump_section(&dump, JITDUMP_TRAILER_INLINES, &section);
     dump_end_trailer(&dump);
     dump_end(&dump);
-    dump_load(&dump, 1000100, CODE, 1024, 1, "a.A.deep()");
+    dump_load(&dump, 1000100, CODE, size, 1, "a.A.deep()");
     write_dump(state, &dump, "jit-4242.dump");
+}
+
+/* A tree as deep as the dump is long: frames to a limit, and it is told. */
+TEST(a_deep_inline_tree_is_cut)
+{
+    write_deep_dump(state, 100000, 1024, 1024);
     OWN_PERF_FILE file = recording();
     put_marker(&file, state);
     for (uint64_t i = 0; i < 1000; i++) {
@@ -358,27 +364,7 @@ TEST(a_deep_inline_tree_is_cut)
 /* More frames than a sample may have are left out at the outer end, and told. */
 TEST(a_deep_stack_is_cut)
 {
-    struct dump_builder dump = dump_start();
-    dump_begin_debug(&dump, 1000100, CODE, 0);
-    dump_begin_trailer(&dump);
-    struct dump_builder section = {0};
-    dump_method(&section, 1, 0, 0, "a.A.deep()");
-    dump_section(&dump, JITDUMP_TRAILER_METHODS, &section);
-    dump_uleb(&section, 200);
-    dump_uleb(&section, 1);
-    for (uint64_t i = 1; i < 200; i++) {
-        dump_uleb(&section, 1);
-        dump_uleb(&section, i - 1);
-        dump_uleb(&section, 7);
-    }
-    dump_uleb(&section, 16);
-    dump_uleb(&section, 199);
-    dump_sleb(&section, 0);
-    dump_section(&dump, JITDUMP_TRAILER_INLINES, &section);
-    dump_end_trailer(&dump);
-    dump_end(&dump);
-    dump_load(&dump, 1000100, CODE, 16, 1, "a.A.deep()");
-    write_dump(state, &dump, "jit-4242.dump");
+    write_deep_dump(state, 200, 1, 16);
     OWN_PERF_FILE file = recording();
     put_marker(&file, state);
     uint64_t chain[500] = {PERF_CONTEXT_USER};

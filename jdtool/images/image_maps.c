@@ -4,7 +4,7 @@
 #include "jdtool/base/hash_map.h"
 #include "jdtool/base/message.h"
 #include "jdtool/jitdump/code_index.h"
-#include "jdtool/perf/mapping.h"
+#include "jdtool/perf/perf_data.h"
 
 #include <errno.h>
 #include <limits.h>

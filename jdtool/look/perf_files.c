@@ -6,7 +6,6 @@
 #include "jdtool/base/others_file.h"
 #include "jdtool/base/text.h"
 #include "jdtool/live/child.h"
-#include "jdtool/perf/mapping.h"
 #include "jdtool/perf/perf_data.h"
 #include "jdtool/record/perf_run.h"
 

@@ -87,11 +87,8 @@ struct objects {
     struct intern paths;
 
     struct hash_map listed_by_path;
-    struct listed_id {
-        const char *path;
-        uint8_t id[BUILD_ID_MAX];
-        uint8_t size; /* 0: several files had this path */
-    } * listed;
+    struct file_identity
+        *listed; /* with its path and build-id alone; of size 0: there are several */
     uint32_t listed_count;
     uint32_t listed_room;
 

@@ -105,7 +105,7 @@ static uint64_t hash_of_path(const char *interned)
     return hash_mix((uint64_t)(uintptr_t)interned);
 }
 
-static struct listed_id *find_listed(const struct objects *objects, const char *interned)
+static struct file_identity *find_listed(const struct objects *objects, const char *interned)
 {
     uint32_t at;
     HASH_MAP_FIND(at, &objects->listed_by_path, hash_of_path(interned),
@@ -122,10 +122,10 @@ int objects_list_build_id(struct objects *objects, const char *path, const uint8
     if (!path) {
         return -ENOMEM;
     }
-    struct listed_id *listed = find_listed(objects, path);
+    struct file_identity *listed = find_listed(objects, path);
     if (listed) {
-        if (listed->size != size || memcmp(listed->id, id, size) != 0) {
-            listed->size = 0; /* which of them? */
+        if (listed->build_id_size != size || memcmp(listed->build_id, id, size) != 0) {
+            listed->build_id_size = 0; /* which of them? */
         }
         return 0;
     }
@@ -134,8 +134,8 @@ int objects_list_build_id(struct objects *objects, const char *path, const uint8
         return -ENOMEM;
     }
     listed = &objects->listed[objects->listed_count++];
-    *listed = (struct listed_id){.path = path, .size = (uint8_t)size};
-    memcpy(listed->id, id, size);
+    *listed = (struct file_identity){.path = path, .build_id_size = (uint8_t)size};
+    memcpy(listed->build_id, id, size);
     return 0;
 }
 
@@ -253,10 +253,10 @@ struct object *objects_find(struct objects *objects, const struct object_place *
     if (!file->path) {
         return too_many(objects);
     }
-    const struct listed_id *listed = find_listed(objects, file->path);
-    if (!file->build_id_size && listed && listed->size) {
-        memcpy(file->build_id, listed->id, listed->size);
-        file->build_id_size = listed->size;
+    const struct file_identity *listed = find_listed(objects, file->path);
+    if (!file->build_id_size && listed && listed->build_id_size) {
+        memcpy(file->build_id, listed->build_id, listed->build_id_size);
+        file->build_id_size = listed->build_id_size;
         own.id_is_listed = true;
     }
     struct object *object = find_place(objects, &own);

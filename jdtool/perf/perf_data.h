@@ -140,7 +140,18 @@ struct perf_sample_id {
     uint64_t time;
 };
 
-struct mapping;
+/* What a PERF_RECORD_MMAP or _MMAP2 record maps. */
+struct mapping {
+    uint32_t pid;
+    bool kernel; /* the kernel's own: itself, its modules, its BPF programs */
+    uint64_t start;
+    uint64_t end;
+    uint64_t file_offset;      /* of start */
+    uint64_t from;             /* time; 0 when it was there before the recording */
+    struct file_identity file; /* its path is in the record */
+    bool executable;
+    bool anonymous; /* memory without a file: where JVMs put the code they generate */
+};
 
 /*
  * One record as it stands in the file. `bytes` is 8-aligned, holds `size` bytes, perf_event_header
@@ -153,8 +164,17 @@ struct perf_record {
     const uint8_t *bytes;
     uint64_t left_at;              /* see perf_data_leave_copies; 0: all of it is here */
     struct perf_sample_id id;      /* of records that are no samples */
-    const struct mapping *mapping; /* what it maps (mapping.h); NULL: nothing. Lives as the bytes */
+    const struct mapping *mapping; /* what it maps; NULL: nothing. Lives as the bytes */
 };
+
+/* Does this record map memory into a process or the kernel, and what? Fills *mapping; its path
+ * points into the record. perf_data_next has done so. */
+bool mapping_decode(const struct perf_record *record, struct mapping *mapping);
+
+/* Integers and strings in a record, at an offset of its bytes; 0 and NULL behind its end. */
+uint32_t perf_record_u32(const struct perf_record *record, size_t offset);
+uint64_t perf_record_u64(const struct perf_record *record, size_t offset);
+const char *perf_record_string(const struct perf_record *record, size_t offset);
 
 struct perf_data;
 

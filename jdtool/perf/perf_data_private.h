@@ -3,7 +3,7 @@
 #define JD_TOOL_PERF_DATA_PRIVATE_H
 
 #include "jdtool/base/hash_map.h"
-#include "jdtool/perf/mapping.h"
+#include "jdtool/perf/perf_data.h"
 #include "jdtool/perf/perf_input.h"
 
 /* perf's build_id_event: what one file takes in HEADER_BUILD_ID; its name follows. */

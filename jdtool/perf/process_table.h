@@ -10,7 +10,7 @@
 #ifndef JD_TOOL_PROCESS_TABLE_H
 #define JD_TOOL_PROCESS_TABLE_H
 
-#include "jdtool/perf/mapping.h"
+#include "jdtool/perf/perf_data.h"
 
 /* What a recording may hold at a time; what is beyond is left out, and counted. */
 #define PROCESSES_MAX (UINT32_C(1) << 20)

@@ -5,7 +5,7 @@
 #include "jdtool/base/bytes.h"
 #include "jdtool/base/clock.h"
 #include "jdtool/base/message.h"
-#include "jdtool/perf/mapping.h"
+#include "jdtool/perf/perf_data.h"
 #include "jdtool/pipeline/stream_private.h"
 
 #include <errno.h>

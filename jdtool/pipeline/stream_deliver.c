@@ -2,7 +2,7 @@
  * From the queue to the sinks: a sample is resolved and given to each, at once, or, where its
  * thread begins to wait or its user part is still to come, when that is known.
  */
-#include "jdtool/perf/mapping.h"
+#include "jdtool/perf/perf_data.h"
 #include "jdtool/pipeline/stream_private.h"
 
 #include <errno.h>

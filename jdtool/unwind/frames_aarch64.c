@@ -308,7 +308,7 @@ static int follow_patched_entry(struct flow *flow, const struct frames_code *cod
     return error;
 }
 
-static int follow_code(struct flow *flow, const struct frames_code *code)
+static struct flow_state start_of(const struct frames_code *code)
 {
     struct flow_state state = arch.entry;
     if (code->shape == FRAMES_CONTINUATION && code->entry_frame) {
@@ -318,30 +318,16 @@ static int follow_code(struct flow *flow, const struct frames_code *code)
         state.fp_offset = -16;
         state.ra_offset = -8;
     }
-    int error = flow_follow_entries(flow, &state);
-    if (!error && code->shape == FRAMES_COMPILED) {
-        error = follow_patched_entry(flow, code);
-    }
-    return error ? error : flow_follow_rest(flow, guess_body);
+    return state;
 }
 
 int frames_aarch64(const struct frames_code *code, struct frames *frames)
 {
-    frames->count = 0;
-    if (!code->bytes || code->size == 0 || code->size > FRAMES_CODE_MAX) {
-        return -EINVAL;
-    }
-    struct flow *flow = flow_new(&arch, code, NULL);
-    if (!flow) {
-        return -ENOMEM;
-    }
-    const struct flow_interpreter interpreter = {
-        .entry = arch.entry, .code_alignment = 64, .is_entry = is_entry};
-    int error = code->shape == FRAMES_INTERPRETER ? flow_follow_interpreter(flow, &interpreter)
-                                                  : follow_code(flow, code);
-    if (!error) {
-        error = flow_rows(flow, frames);
-    }
-    flow_free(flow);
-    return error;
+    const struct flow_code of_code = {
+        .start = start_of,
+        .follow_patched_entry = follow_patched_entry,
+        .guess_body = guess_body,
+        .interpreter = {.entry = arch.entry, .code_alignment = 64, .is_entry = is_entry},
+    };
+    return flow_frames(&arch, &of_code, code, NULL, frames);
 }

@@ -44,49 +44,6 @@ struct flow {
     int32_t depth; /* of the body, once guessing */
 };
 
-struct flow *flow_new(const struct flow_arch *arch, const struct frames_code *code, void *context)
-{
-    struct flow *flow = calloc(1, sizeof *flow);
-    if (!flow) {
-        return NULL;
-    }
-    flow->arch = arch;
-    flow->code = code;
-    flow->rules = (struct flow_rules){
-        .fp_reg = arch->fp_reg, .callee_saved = arch->callee_saved, .shape = code->shape};
-    flow->context = context;
-    flow->index = calloc(code->size, sizeof *flow->index);
-    if (!flow->index) {
-        free(flow);
-        return NULL;
-    }
-    return flow;
-}
-
-void flow_free(struct flow *flow)
-{
-    if (flow) {
-        free(flow->index);
-        free(flow->all);
-        free(flow->work);
-        free(flow);
-    }
-}
-
-int flow_follow_entries(struct flow *flow, const struct flow_state *start)
-{
-    const struct frames_code *code = flow->code;
-    const struct flow_state *entry = &flow->arch->entry;
-    int error = flow_follow(flow, 0, start);
-    if (!error && code->verified_entry > 0 && code->verified_entry < code->size) {
-        error = flow_follow(flow, (uint32_t)code->verified_entry, entry);
-    }
-    if (!error && code->osr_entry > 0 && code->osr_entry < code->size) {
-        error = flow_follow(flow, (uint32_t)code->osr_entry, entry);
-    }
-    return error;
-}
-
 bool flow_reached(const struct flow *flow, uint32_t offset)
 {
     return offset < flow->code->size && flow->index[offset] != 0;
@@ -291,7 +248,7 @@ static struct flow_state begin_guessing(struct flow *flow)
 }
 
 static int guess_rest(struct flow *flow, const struct flow_state *body, uint32_t from, uint32_t to,
-                      flow_guess *guess)
+                      void (*guess)(const struct frames_code *, uint32_t, struct flow_state *))
 {
     uint32_t offset = from;
     while (offset < to) {
@@ -314,10 +271,29 @@ static int guess_rest(struct flow *flow, const struct flow_state *body, uint32_t
     return 0;
 }
 
-int flow_follow_rest(struct flow *flow, flow_guess *guess)
+/* From its start, and from the verified entry and the one of on-stack replacement, where it has
+ * them, as any method is entered. Code that no path reached is guessed: exception handlers, further
+ * entries. */
+static int follow_code(struct flow *flow, const struct flow_code *of_code)
 {
+    const struct frames_code *code = flow->code;
+    const struct flow_state *entry = &flow->arch->entry;
+    struct flow_state start = of_code->start(code);
+    int error = flow_follow(flow, 0, &start);
+    if (!error && code->verified_entry > 0 && code->verified_entry < code->size) {
+        error = flow_follow(flow, (uint32_t)code->verified_entry, entry);
+    }
+    if (!error && code->osr_entry > 0 && code->osr_entry < code->size) {
+        error = flow_follow(flow, (uint32_t)code->osr_entry, entry);
+    }
+    if (!error && code->shape == FRAMES_COMPILED) {
+        error = of_code->follow_patched_entry(flow, code);
+    }
+    if (error) {
+        return error;
+    }
     struct flow_state body = begin_guessing(flow);
-    return guess_rest(flow, &body, 0, flow->code->size, guess);
+    return guess_rest(flow, &body, 0, code->size, of_code->guess_body);
 }
 
 static void guess_interpreted(const struct frames_code *code, uint32_t offset,
@@ -339,7 +315,12 @@ static int follow_codelet(struct flow *flow, const struct flow_interpreter *inte
     return flow_follow(flow, from, &state);
 }
 
-int flow_follow_interpreter(struct flow *flow, const struct flow_interpreter *interpreter)
+/*
+ * The interpreter is a StubQueue of InterpreterCodelets, each with a header (description, size,
+ * bytecode) and aligned code (interpreter.hpp; the same from 17 to 25). Where the bytes do not look
+ * like that, all of it counts as the inside of interpreted frames.
+ */
+static int follow_interpreter(struct flow *flow, const struct flow_interpreter *interpreter)
 {
     const struct frames_code *code = flow->code;
     uint64_t alignment = interpreter->code_alignment;
@@ -415,7 +396,7 @@ static void row_of(const struct flow_state *state, struct frame_row *row)
     }
 }
 
-int flow_rows(const struct flow *flow, struct frames *frames)
+static int put_rows(const struct flow *flow, struct frames *frames)
 {
     int32_t depth = flow->guessing ? flow->depth : body_depth(flow);
     frames->count = 0;
@@ -438,4 +419,29 @@ int flow_rows(const struct flow *flow, struct frames *frames)
         }
     }
     return 0;
+}
+
+int flow_frames(const struct flow_arch *arch, const struct flow_code *of_code,
+                const struct frames_code *code, void *context, struct frames *frames)
+{
+    frames->count = 0;
+    if (!code->bytes || code->size == 0 || code->size > FRAMES_CODE_MAX) {
+        return -EINVAL;
+    }
+    struct flow flow = {
+        .arch = arch,
+        .code = code,
+        .rules = {.fp_reg = arch->fp_reg, .callee_saved = arch->callee_saved, .shape = code->shape},
+        .context = context,
+        .index = calloc(code->size, sizeof *flow.index),
+    };
+    int error = !flow.index ? -ENOMEM
+                : code->shape == FRAMES_INTERPRETER
+                    ? follow_interpreter(&flow, &of_code->interpreter)
+                    : follow_code(&flow, of_code);
+    error = error ? error : put_rows(&flow, frames);
+    free(flow.index);
+    free(flow.all);
+    free(flow.work);
+    return error;
 }

@@ -46,50 +46,35 @@ struct flow_arch {
 
 struct flow;
 
-/* NULL: no memory. code and context have to outlive the flow. */
-struct flow *flow_new(const struct flow_arch *arch, const struct frames_code *code, void *context);
-void flow_free(struct flow *flow);
-
 /*
  * Follows every path from offset with this state in front of it, joining states where paths meet.
  * 0 or -ENOMEM.
  */
 int flow_follow(struct flow *flow, uint32_t offset, const struct flow_state *state);
 
-/*
- * Follows the code from all its entries: from its start with `start`, from the verified entry and
- * the one of on-stack replacement, where it has them, as any method is entered. 0 or -ENOMEM.
- */
-int flow_follow_entries(struct flow *flow, const struct flow_state *start);
-
 /* True when an instruction at offset was reached. */
 bool flow_reached(const struct flow *flow, uint32_t offset);
 
-/* Makes the state at a place that no path reached, of the body's. */
-typedef void flow_guess(const struct frames_code *code, uint32_t offset, struct flow_state *state);
-
-/*
- * Code that no path reached: exception handlers, further entries. Follows each such place with the
- * state that `guess` makes of the body's. What paths have told already stays. Comes after all
- * flow_follow. 0 or -ENOMEM.
- */
-int flow_follow_rest(struct flow *flow, flow_guess *guess);
-
-struct flow_interpreter {
-    struct flow_state entry; /* where a method is entered */
-    uint32_t code_alignment; /* of codelets: CodeEntryAlignment */
-    /* Whether a codelet without a bytecode is a method's entry; most run inside frames. */
-    bool (*is_entry)(const uint8_t *bytes, size_t size);
+/* What the pass has to know of HotSpot's code on that processor. */
+struct flow_code {
+    /* The state in front of the first instruction. */
+    struct flow_state (*start)(const struct frames_code *code);
+    /* Follows a compiled method from behind its entry, where that was patched: nobody enters it any
+     * more, and its frames go on running. 0 or -ENOMEM. */
+    int (*follow_patched_entry)(struct flow *flow, const struct frames_code *code);
+    /* Makes the state at a place that no path reached, of the body's. */
+    void (*guess_body)(const struct frames_code *code, uint32_t offset, struct flow_state *state);
+    struct flow_interpreter {
+        struct flow_state entry; /* where a method is entered */
+        uint32_t code_alignment; /* of codelets: CodeEntryAlignment */
+        /* Whether a codelet without a bytecode is a method's entry; most run inside frames. */
+        bool (*is_entry)(const uint8_t *bytes, size_t size);
+    } interpreter;
 };
 
-/*
- * The interpreter is a StubQueue of InterpreterCodelets, each with a header (description, size,
- * bytecode) and aligned code (interpreter.hpp; the same from 17 to 25). Where the bytes do not look
- * like that, all of it counts as the inside of interpreted frames. 0 or -ENOMEM.
- */
-int flow_follow_interpreter(struct flow *flow, const struct flow_interpreter *interpreter);
-
-/* Writes the rows and figures. 0 or -ENOMEM. */
-int flow_rows(const struct flow *flow, struct frames *frames);
+/* The rows and figures of that code; `context` is for arch's decode. Returns as frames_x86_64 and
+ * its like do (frames.h). */
+int flow_frames(const struct flow_arch *arch, const struct flow_code *of_code,
+                const struct frames_code *code, void *context, struct frames *frames);
 
 #endif

@@ -369,7 +369,7 @@ static int follow_patched_entry(struct flow *flow, const struct frames_code *cod
     return error;
 }
 
-static int follow_code(struct flow *flow, const struct frames_code *code)
+static struct flow_state start_of(const struct frames_code *code)
 {
     struct flow_state state = arch.entry;
     if (code->shape == FRAMES_ADAPTER) {
@@ -391,35 +391,22 @@ static int follow_code(struct flow *flow, const struct frames_code *code)
         state.fp_place = FRAME_AT_CFA;
         state.fp_offset = -16;
     }
-    int error = flow_follow_entries(flow, &state);
-    if (!error && code->shape == FRAMES_COMPILED) {
-        error = follow_patched_entry(flow, code);
-    }
-    return error ? error : flow_follow_rest(flow, guess_body);
+    return state;
 }
 
 int frames_x86_64(const struct frames_code *code, struct frames *frames)
 {
-    frames->count = 0;
-    if (!code->bytes || code->size == 0 || code->size > FRAMES_CODE_MAX) {
-        return -EINVAL;
-    }
+    const struct flow_code of_code = {
+        .start = start_of,
+        .follow_patched_entry = follow_patched_entry,
+        .guess_body = guess_body,
+        .interpreter = {.entry = interpreter_entry(), .code_alignment = 32, .is_entry = is_entry},
+    };
     ZydisDecoder decoder;
+    frames->count = 0;
     if (!ZYAN_SUCCESS(
             ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64))) {
         return -EINVAL;
     }
-    struct flow *flow = flow_new(&arch, code, &decoder);
-    if (!flow) {
-        return -ENOMEM;
-    }
-    const struct flow_interpreter interpreter = {
-        .entry = interpreter_entry(), .code_alignment = 32, .is_entry = is_entry};
-    int error = code->shape == FRAMES_INTERPRETER ? flow_follow_interpreter(flow, &interpreter)
-                                                  : follow_code(flow, code);
-    if (!error) {
-        error = flow_rows(flow, frames);
-    }
-    flow_free(flow);
-    return error;
+    return flow_frames(&arch, &of_code, code, &decoder, frames);
 }
