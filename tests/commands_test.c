@@ -703,6 +703,74 @@ TEST_WITH(a_jvm_that_hides_its_methods_makes_no_table, scratch_create, scratch_r
     record_log_close(options.log);
 }
 
+static jvmtiError JNICALL list_no_classes(jvmtiEnv *env, jint *count, jclass **classes)
+{
+    (void)env;
+    *count = 0;
+    *classes = NULL;
+    sleep_ms(30); /* on a busy machine, or at a safepoint */
+    return JVMTI_ERROR_NONE;
+}
+
+static jvmtiError JNICALL list_no_classes_busily(jvmtiEnv *env, jint *count, jclass **classes)
+{
+    const clock_t until = clock() + CLOCKS_PER_SEC / 500;
+    while (clock() < until) {
+    }
+    return list_no_classes(env, count, classes);
+}
+
+static jvmtiError JNICALL deallocate_nothing(jvmtiEnv *env, unsigned char *memory)
+{
+    (void)env;
+    assert_null(memory);
+    return JVMTI_ERROR_NONE;
+}
+
+static jint JNICALL ensure_capacity(JNIEnv *env, jint capacity)
+{
+    (void)env;
+    (void)capacity;
+    return JNI_OK;
+}
+
+/* What a redefinition brought while it was too early to look is looked for afterwards, without a
+ * further sign; and how early that is depends on the processor time that it takes. */
+TEST_WITH(a_redefinition_is_kept_in_mind, scratch_create, scratch_remove)
+{
+    struct jvmtiInterface_1_ for_jvmti = {.GetLoadedClasses = list_no_classes,
+                                          .Deallocate = deallocate_nothing};
+    const struct JNINativeInterface_ for_jni = {.EnsureLocalCapacity = ensure_capacity};
+    jvmtiEnv env = &for_jvmti;
+    JNIEnv jni = &for_jni;
+    struct hotspot hotspot;
+    memset(&hotspot, 0, sizeof hotspot);
+    for (size_t i = 0; i < sizeof hotspot.layout.places / sizeof *hotspot.layout.places; i++) {
+        hotspot.layout.places[i].known = true;
+    }
+    const struct record_log_options log_options = {
+        .directory = *state, .directory_fd = AT_FDCWD, .pid = 1};
+    const struct record_log_header header = {.size = 40};
+    struct methods_file_options options = {.hotspot = &hotspot, .program = ""};
+    struct methods_file *table = NULL;
+    assert_int_equal(record_log_open(&log_options, &header, &options.log), 0);
+    assert_int_equal(methods_file_open(&options, &table), 0);
+    assert_false(methods_file_lacks(table, 0x1000)); /* nothing has been told of */
+    methods_file_catch_up(table, &env, &jni, false);
+    assert_true(methods_file_lacks(table, 0x1000));
+    assert_false(methods_file_lacks(table, 0x2000)); /* the errand is under way */
+    for_jvmti.GetLoadedClasses = list_no_classes_busily;
+    methods_file_catch_up(table, &env, &jni, false);
+    double begin = now();
+    assert_false(methods_file_lacks(table, 0x3000));                    /* too early */
+    while (!methods_file_lacks(table, 0x3000) && now() < begin + 2.5) { /* 30 ms would be 3 s */
+        sleep_ms(10);
+    }
+    assert_true(now() < begin + 2.5);
+    methods_file_close(table);
+    record_log_close(options.log);
+}
+
 /* ---- Leases ---- */
 
 static int hold(const char *path)

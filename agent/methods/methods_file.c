@@ -25,13 +25,14 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The largest record: a class with thousands of methods takes some hundred KB. */
 #define RECORD_MAX ((size_t)16 << 20)
 
-/* Catching up for a method's sake waits so many times as long as it took the last time: at most one
- * hundredth of a processor goes there, whatever is redefined all the time. */
+/* Catching up for a method's sake waits so many times as long as the last time used a processor: at
+ * most one hundredth of one goes there, whatever is redefined all the time. */
 #define CATCH_UP_SHARE 100
 
 /* So many earlier versions of a class are told of. */
@@ -55,6 +56,7 @@ struct methods_file {
     struct pool memory; /* of those */
     uint32_t round;     /* of catching up, the one under way or the last */
     bool caught_up;     /* once, since the file began */
+    bool is_lacking;    /* a method was not known, and it was too early to catch up */
     uint64_t next;      /* time from which it may be done again for one method's sake */
     uint64_t since;     /* stamp of the time when nothing had been told of; 0: readers know that all
                            has been since */
@@ -407,10 +409,14 @@ void methods_file_prepared(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *
 bool methods_file_lacks(struct methods_file *table, uint64_t method)
 {
     pthread_mutex_lock(&table->lock);
-    bool lacks = table->caught_up && !told_at(table, method) && !atomic_load(&table->closed) &&
-                 stamp_now(false) >= table->next;
-    if (lacks) { /* no method has this identity: it is still to be told of */
+    bool may = table->caught_up && !atomic_load(&table->closed);
+    if (may &&
+        !told_at(table, method)) { /* no method has this identity: it is still to be told of */
         remember(table, &(struct hotspot_method){.address = method});
+        table->is_lacking = true;
+    }
+    bool lacks = may && table->is_lacking && stamp_now(false) >= table->next;
+    if (lacks) {
         table->next = UINT64_MAX; /* the errand is one at a time */
     }
     pthread_mutex_unlock(&table->lock);
@@ -422,15 +428,24 @@ void methods_file_forget(struct methods_file *table)
     pthread_mutex_lock(&table->lock);
     forget_before(table, UINT32_MAX);
     table->caught_up = false;
+    table->is_lacking = false;
     table->since = stamp_now(table->tsc);
     pthread_mutex_unlock(&table->lock);
+}
+
+/* Of this thread, ns. */
+static uint64_t processor_time(void)
+{
+    struct timespec time = {0};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
 void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *jni, bool patient)
 {
     jint count = 0;
     jclass *classes = NULL;
-    const uint64_t begin = stamp_now(false);
+    const uint64_t begin = processor_time();
     struct builder *builder = new_builder(table, jvmti, jni);
     if (!builder) {
         return;
@@ -439,6 +454,7 @@ void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *
     pthread_mutex_lock(&table->lock);
     const bool first = builder->first = !table->caught_up;
     table->caught_up = true;
+    table->is_lacking = false;
     table->next = UINT64_MAX; /* until it is done */
     table->round++; /* before the JVM lists its classes: those that come meanwhile are of this round
                      */
@@ -474,9 +490,9 @@ void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *
         pthread_mutex_unlock(&table->lock);
     }
     free_builder(builder);
-    const uint64_t end = stamp_now(false);
+    const uint64_t used = processor_time() - begin;
     pthread_mutex_lock(&table->lock);
-    table->next = first ? 0 : end + CATCH_UP_SHARE * (end - begin);
+    table->next = first ? 0 : stamp_now(false) + CATCH_UP_SHARE * used;
     pthread_mutex_unlock(&table->lock);
 }
 

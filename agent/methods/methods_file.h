@@ -36,9 +36,10 @@ void methods_file_prepared(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *
 void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *jni, bool patient);
 
 /*
- * Whether nothing has told of the method at that address, though all classes have been told of: so
- * a redefinition has brought it, of which JVMTI has no event, and to catch up tells of all that it
- * brought. Once for each address, and only as often as little time is spent on it.
+ * Whether nothing has told of the method at that address or of one that was asked for before,
+ * though all classes have been told of: so a redefinition has brought it, of which JVMTI has no
+ * event, and to catch up tells of all that it brought. Once for each address, and only as often as
+ * little processor time is spent on it: until then it is kept in mind.
  */
 bool methods_file_lacks(struct methods_file *table, uint64_t method);
 
