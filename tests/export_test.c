@@ -648,6 +648,22 @@ TEST(test_functions_are_one_within_their_file)
     assert_ptr_equal(profile->functions[decode].module, one);
     assert_ptr_equal(profile->functions[others].module, other);
     assert_int_equal(function_of(profile, RESOLVED_NATIVE, one, "decode"), decode);
+    static const struct module copies[] = {
+        {.id = 5, .path = "/tmp/copy.so", .build_id = {0xab, 0xcd, 3, 4}, .build_id_size = 20},
+        {.id = 6, .path = "/tmp/copy.so", .build_id = {0xab, 0xcd, 3, 5}, .build_id_size = 20},
+        {.id = 7, .path = "/tmp/zstd-1234567890123.so"},
+        {.id = 8, .path = "/tmp/zstd-7654321098765.so"},
+        {.id = 9, .path = "/tmp/lz4-7654321098765.so"},
+    };
+    static const uint32_t same_as[] = {5, 1, 2, 2, 4};
+    uint32_t copied[6] = {[5] = decode};
+    for (uint32_t i = 0; i < sizeof copies / sizeof *copies; i++) {
+        copied[i] = function_of(profile, RESOLVED_NATIVE, &copies[i], "decode");
+        for (uint32_t k = 0; k < i; k++) {
+            assert_int_equal(copied[k] == copied[i], k == same_as[i]);
+        }
+        assert_int_equal(copied[i] == decode, same_as[i] == 5);
+    }
     uint32_t method = function_of(profile, RESOLVED_COMPILED, jvm, "a.B.c()");
     assert_int_equal(function_of(profile, RESOLVED_INTERPRETED, &another_jvm, "a.B.c()"), method);
 

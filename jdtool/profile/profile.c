@@ -56,6 +56,31 @@ static const struct module *file_of(const struct profile_function *function)
     return module && module->kind != MODULE_JVM ? module : NULL;
 }
 
+/* "[libc.so.6]"; of a copy with a name of its own, as all copies have it, where they are joined. */
+static void name_file(const struct module *module, bool is_joined, char *text, size_t size)
+{
+    const char *name = profile_module_name(module);
+    snprintf(text, size, name[0] == '[' ? "%s" : "[%s]", name);
+    if (is_joined) {
+        normal_name(text);
+    }
+}
+
+/* Two containers have the same libc.so.6 each, two JVMs a copy of zstd-jni below /tmp. */
+static bool is_same_file(const struct module *a, const struct module *b)
+{
+    if (a == b || !a || !b || a->build_id_size != b->build_id_size) {
+        return a == b;
+    }
+    if (a->build_id_size) {
+        return memcmp(a->build_id, b->build_id, a->build_id_size) == 0;
+    }
+    char names[2][256];
+    name_file(a, true, names[0], sizeof names[0]);
+    name_file(b, true, names[1], sizeof names[1]);
+    return strcmp(names[0], names[1]) == 0;
+}
+
 /* Methods of one name are one function: an interpreted and a compiled one, or the method of several
  * JVMs; but not those of different sources, nor functions of different ELF files. Sets *id. */
 static int intern_function(struct profile *profile, const struct profile_function *function,
@@ -72,7 +97,7 @@ static int intern_function(struct profile *profile, const struct profile_functio
     struct hash_map_cursor cursor = hash_map_start(&private->functions, hash);
     while ((*id = hash_map_next(&private->functions, &cursor)) != HASH_MAP_NONE) {
         struct profile_function *known = &profile->functions[*id];
-        if (known->name == made.name && file_of(known) == file_of(&made) &&
+        if (known->name == made.name && is_same_file(file_of(known), file_of(&made)) &&
             (known->file == made.file || !known->file || !made.file)) {
             known->file = known->file ? known->file : made.file;
             known->first_line = known->first_line ? known->first_line : made.first_line;
@@ -152,11 +177,7 @@ static int function_of(struct profile *profile, const struct resolved_method *me
                 return -ENOMEM;
             }
         } else {
-            const char *name = profile_module_name(module);
-            snprintf(text, sizeof text, name[0] == '[' ? "%s" : "[%s]", name);
-            if (profile->joins_runs) {
-                normal_name(text);
-            }
+            name_file(module, profile->joins_runs, text, sizeof text);
             function.name = text;
         }
         int err = intern_function(profile, &function, id);
