@@ -191,7 +191,7 @@ static void write_recording(const char *path, bool is_piped, bool is_finished)
     assert_true(fcntl(ends[1], F_SETPIPE_SZ, sizeof bytes) > 0);
     struct perf_pipe pipe = {.fd = is_piped ? ends[1] : file};
     perf_pipe_describe(&pipe, events, 2, command);
-    present_process(&pipe, getpid(), true);
+    present_process(&pipe, getpid(), PRESENT_BY_BUILD_ID);
     perf_pipe_round(&pipe);
     assert_int_equal(is_finished ? perf_pipe_finish(&pipe) : perf_pipe_flush(&pipe), 0);
     assert_int_equal(perf_pipe_waiting(&pipe), 0);
@@ -310,7 +310,7 @@ TEST(a_mapping_gets_its_build_id)
 TEST(nothing_is_told_of_who_has_ended)
 {
     struct perf_pipe pipe = {.fd = -1};
-    present_process(&pipe, 0x7ffffff0, true);
+    present_process(&pipe, 0x7ffffff0, PRESENT_BY_BUILD_ID);
     assert_int_equal(perf_pipe_waiting(&pipe), 0);
     const pid_t process = 0x7ffffff0;
     assert_non_null(sampler_lacks(&process, 1));

@@ -155,6 +155,7 @@ struct presented {
     struct perf_pipe *pipe;
     pid_t process;
     int root; /* of it; -1: build-ids are not wanted */
+    bool has_inodes;
 };
 
 /* What is executed alone. */
@@ -177,9 +178,9 @@ static bool put_mapping(void *context, struct process_mapping *mapping)
         misc |= PERF_RECORD_MISC_MMAP_BUILD_ID;
         bytes_put(&body, &id, sizeof id);
     } else {
-        bytes_u32(&body, mapping->file.major);
-        bytes_u32(&body, mapping->file.minor);
-        bytes_u64(&body, mapping->file.inode);
+        bytes_u32(&body, to->has_inodes ? mapping->file.major : 0);
+        bytes_u32(&body, to->has_inodes ? mapping->file.minor : 0);
+        bytes_u64(&body, to->has_inodes ? mapping->file.inode : 0);
         bytes_u64(&body, 0); /* the inode's generation */
     }
     bytes_u32(&body, (rights[0] == 'r' ? PROT_READ : 0) | (rights[1] == 'w' ? PROT_WRITE : 0) |
@@ -190,19 +191,20 @@ static bool put_mapping(void *context, struct process_mapping *mapping)
     return true;
 }
 
-static void put_mappings(struct perf_pipe *pipe, pid_t process, bool with_ids)
+static void put_mappings(struct perf_pipe *pipe, pid_t process, enum present_by by)
 {
     char path[64];
-    struct presented to = {pipe, process, with_ids ? open_root(process) : -1};
+    struct presented to = {pipe, process, by == PRESENT_BY_BUILD_ID ? open_root(process) : -1,
+                           by != PRESENT_BY_PATH};
     snprintf(path, sizeof path, "/proc/%d/maps", (int)process);
     process_mappings(open(path, O_RDONLY | O_CLOEXEC), put_mapping, &to);
     descriptor_close(to.root);
 }
 
-bool present_process(struct perf_pipe *pipe, pid_t process, bool with_ids)
+bool present_process(struct perf_pipe *pipe, pid_t process, enum present_by by)
 {
     bool carries = put_threads(pipe, process);
-    put_mappings(pipe, process, with_ids);
+    put_mappings(pipe, process, by);
     return carries;
 }
 
@@ -245,7 +247,7 @@ void present_no_more(struct perf_pipe *pipe, pid_t process, uint64_t time)
 
 static bool present(void *pipe, pid_t process)
 {
-    (void)present_process(pipe, process, true);
+    (void)present_process(pipe, process, PRESENT_BY_BUILD_ID);
     return true;
 }
 

@@ -17,9 +17,15 @@
 /* By the first symbol of /proc/kallsyms; nothing where addresses are hidden. */
 void present_kernel(struct perf_pipe *pipe);
 
-/* Nothing of a process that has ended. with_ids: files are opened to tell their build-ids; else
- * they are told by device and inode. Whether a thread of it may carry virtual ones. */
-bool present_process(struct perf_pipe *pipe, pid_t process, bool with_ids);
+/* What the files that a process has mapped are told by. */
+enum present_by {
+    PRESENT_BY_BUILD_ID, /* they are opened for it; where they have none, by device and inode */
+    PRESENT_BY_INODE,    /* and device */
+    PRESENT_BY_PATH,     /* alone: nobody opens what no sample is in */
+};
+
+/* Nothing of a process that has ended. Whether a thread of it may carry virtual ones. */
+bool present_process(struct perf_pipe *pipe, pid_t process, enum present_by by);
 
 /* The carriers of virtual threads are workers of a ForkJoinPool, by default of the JVM's first one
  * (java.lang.VirtualThread, createDefaultScheduler). Others may have one, too. Since JDK 26 the

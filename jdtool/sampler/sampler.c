@@ -726,8 +726,10 @@ static void tell_process(void *context, uint32_t pid)
 {
     struct sampler *sampler = context;
     const struct sampler_options *options = sampler->options;
-    bool with_ids = !options->reads_no_files && !options->is_held;
-    sampler->turn.carries |= present_process(&sampler->turn.pipe, (pid_t)pid, with_ids);
+    enum present_by by = options->is_held          ? PRESENT_BY_PATH
+                         : options->reads_no_files ? PRESENT_BY_INODE
+                                                   : PRESENT_BY_BUILD_ID;
+    sampler->turn.carries |= present_process(&sampler->turn.pipe, (pid_t)pid, by);
 }
 
 /* What the recording is of. With what comes in the side-band's rings, and the build-ids that we put

@@ -50,7 +50,7 @@ struct sampler_options {
     int more; /* the numbers of further processes come from this pipe, as pid_t; 0: none do */
     bool is_for_each;    /* not what they fork; others may be added and left out while it samples */
     bool reads_no_files; /* mapped files are told by device and inode, not by build-id */
-    bool is_held;        /* the same of what the processes map until their exec, which is to come */
+    bool is_held;        /* the processes are about to exec: what they map until then, by path */
     bool counts_cycles;  /* by the hardware; else by the timer cpu-clock */
     unsigned frequency;  /* samples a second and processor, as the kernel allows (perf_run.h) */
     unsigned by_thread;  /* events on threads of `processes` (threads.h), which sample so many times
