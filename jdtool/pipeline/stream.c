@@ -145,13 +145,14 @@ static int take_record(struct stream *stream, const struct perf_record *record)
     return resolver_notice(stream->resolver, record);
 }
 
-static void take_sample(struct stream *stream, const struct read_item *item)
+static int take_sample(struct stream *stream, const struct read_item *item)
 {
-    if (stream->live) {
-        stream->arrived = item->arrival;
-        stream_work_on(stream, item->sample->pid);
-        resolver_prepare(stream->resolver, item->sample);
+    if (!stream->live) {
+        return 0;
     }
+    stream->arrived = item->arrival;
+    stream_work_on(stream, item->sample->pid);
+    return resolver_prepare(stream->resolver, item->sample, item->arrival - ASK_EVERY);
 }
 
 static int take(struct stream *stream, const struct read_item *item)
@@ -162,8 +163,7 @@ static int take(struct stream *stream, const struct read_item *item)
     case READ_RECORD:
         return take_record(stream, item->record);
     case READ_SAMPLE:
-        take_sample(stream, item);
-        return 0;
+        return take_sample(stream, item);
     case READ_DUE:
         return stream_deliver(stream, &item->due);
     default:

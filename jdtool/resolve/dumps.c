@@ -498,6 +498,17 @@ int dumps_update_process(struct process_code code, uint64_t since)
     return err;
 }
 
+int dumps_prepare(struct process_code code, uint64_t since)
+{
+    struct jvm_dump *dump = code.dump;
+    if (!dump || dump->is_prepared || !dump->may_grow || !dump->about.index) {
+        return 0;
+    }
+    int err = dumps_update_process(code, since);
+    dump->is_prepared = !err && code_frames_of_interpreter(dump->frames);
+    return err;
+}
+
 void dumps_let_go(struct dumps *dumps, uint64_t time, bool keep)
 {
     for (uint32_t i = 0; i < dumps->count; i++) {

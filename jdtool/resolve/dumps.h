@@ -51,6 +51,7 @@ struct jvm_dump {
     uint32_t came[STRETCHES];
     uint32_t holders; /* processes whose latest dump it is, and later dumps */
     bool may_grow;    /* its JVM lives, and has not closed it */
+    bool is_prepared; /* dumps_prepare has made what it makes */
     uint64_t opened;  /* when */
     uint64_t updated; /* when what was appended was read last; 0: not yet */
     uint64_t sought;  /* when files beside it were looked for last */
@@ -172,6 +173,9 @@ int dumps_update(struct dumps *dumps, bool is_all);
 
 /* The same of a process' own dumps, unless that was done since then (CLOCK_MONOTONIC, ns). */
 int dumps_update_process(struct process_code code, uint64_t since);
+
+/* The same, and makes the interpreter's rows; nothing once these are there. */
+int dumps_prepare(struct process_code code, uint64_t since);
 
 /* No sample of before that time comes any more: what of segments tells of older code alone is
  * closed; keep: but for code that was asked for, which sinks will read once more. */

@@ -597,12 +597,13 @@ int resolver_update_process(struct resolver *resolver, uint32_t pid, uint64_t si
     return process ? dumps_update_process(code_of(resolver, process), since) : 0;
 }
 
-void resolver_prepare(struct resolver *resolver, const struct perf_sample *sample)
+int resolver_prepare(struct resolver *resolver, const struct perf_sample *sample, uint64_t since)
 {
     const struct process *process = process_table_at(resolver->table, sample->pid);
     if (process) {
         locations_prepare(resolver->locations, process, sample->ip);
     }
+    return process && resolver->unwinds ? dumps_prepare(code_of(resolver, process), since) : 0;
 }
 
 static const struct jvm_dump *dump_of(const struct resolver *resolver, uint32_t pid)

@@ -102,9 +102,10 @@ void resolver_rest(struct resolver *resolver);
  */
 int resolver_forget(struct resolver *resolver);
 
-/* Has the file that a sample was taken in opened, which takes long, while the sample waits for what
- * its JVM may tell. */
-void resolver_prepare(struct resolver *resolver, const struct perf_sample *sample);
+/* Has the file that a sample was taken in opened, and what its JVM has told until then read, which
+ * both take long, while the sample waits for what its JVM may tell. `since`: as of
+ * resolver_update_process. 0 or a negative errno after a message. */
+int resolver_prepare(struct resolver *resolver, const struct perf_sample *sample, uint64_t since);
 
 /* Whether the process has a dump that may still grow. */
 bool resolver_may_grow(const struct resolver *resolver, uint32_t pid);

@@ -127,6 +127,18 @@ static void seek_entry_frame(struct code_frames *frames)
     }
 }
 
+bool code_frames_of_interpreter(struct code_frames *frames)
+{
+    uint32_t count = code_index_blob_count(frames->index);
+    for (uint32_t i = 0; i < count; i++) {
+        if (frames_shape_of(code_index_blob(frames->index, i)->name, -1) == FRAMES_INTERPRETER) {
+            (void)code_frames_of(frames, i);
+            return true;
+        }
+    }
+    return false;
+}
+
 static struct blob_frames *blob_at(struct code_frames *frames, uint32_t number)
 {
     while (frames->blobs.count <= number) {

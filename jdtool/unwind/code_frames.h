@@ -39,6 +39,9 @@ const struct blob_frames *code_frames_facts(struct code_frames *frames, uint32_t
 /* The same with the rows, which live until the index grows. */
 const struct blob_frames *code_frames_of(struct code_frames *frames, uint32_t blob);
 
+/* Makes those of the interpreter, which take longest. False: the index has none yet. */
+bool code_frames_of_interpreter(struct code_frames *frames);
+
 /* The two steps, for those who read a dump without an index: the facts by the code's name and its
  * trailer's (NULL: it has none); behind these the rows, by all of *code but its shape. */
 void blob_frames_facts(const char *name, const int64_t *facts, struct blob_frames *blob);
