@@ -436,6 +436,45 @@ TEST(test_each_event_is_judged)
     }
 }
 
+/* Of an event without frames in generated code none lacks a name: waits of HotSpot's own threads.
+ */
+TEST(test_names_of_an_event_without_java_frames)
+{
+    struct perf_file file = begin_recording(state);
+    file.attr_count = 2;
+    file.attrs[0].sample_type |= PERF_SAMPLE_IDENTIFIER;
+    file.attrs[0].sample_id_all = 0;
+    file.attrs[1] = file.attrs[0];
+    file.attrs[1].config = PERF_COUNT_SW_PAGE_FAULTS;
+    put_event(&file, 100, 10, true);
+    const uint64_t native[] = {
+        101, LIBC + 0x10, (uint64_t)PID << 32 | PID, 1000200, 2, PERF_CONTEXT_USER, LIBC + 0x10};
+    perf_file_record(&file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, native, sizeof native);
+    char data[256];
+    char result[256];
+    snprintf(data, sizeof data, "%s", scratch_path(state, "p.data"));
+    snprintf(result, sizeof result, "%s", scratch_path(state, "r.data"));
+    char *arguments[] = {"inject", "-i", data, "-o", result, NULL};
+    perf_file_write(&file, data);
+    free(file.records);
+    FILE *told = tmpfile();
+    int terminal = dup(STDOUT_FILENO);
+    assert_true(told && terminal >= 0 && fflush(stdout) == 0);
+    assert_true(dup2(fileno(told), STDOUT_FILENO) >= 0);
+    optind = 0;
+    int status = verb_inject.run(&verb_inject, 5, arguments);
+    (void)fflush(stdout);
+    assert_true(dup2(terminal, STDOUT_FILENO) >= 0);
+    close(terminal);
+    rewind(told);
+    assert_int_equal(status, STATUS_DONE);
+    char card[4096];
+    card[fread(card, 1, sizeof card - 1, told)] = 0;
+    fclose(told);
+    assert_says(card, " 10 samples, 0.10 s, names 100.00 %, rooted 100.00 %\n");
+    assert_says(card, " 1 samples, 10000000 count, rooted 100.00 %\n");
+}
+
 /* Where it is not whole the remedy is that event's, whose copies are smaller than the clock's. */
 TEST(test_the_remedy_is_that_of_the_event)
 {

@@ -547,9 +547,11 @@ static void print_events(FILE *out, const struct scorecard *card)
             const char *unit = recording->events[i].unit;
             char weight[TEXT_SIZE_MAX];
             bool has_unit = text_weight(event->weight, unit, weight);
-            fprintf(out, "  %-24s  %10" PRIu64 " samples, %s%s%s, names %.2f %%, ",
-                    recording->events[i].name, event->samples, weight, has_unit ? "" : " ",
-                    has_unit ? "" : unit, 100 * share(event->frames_named, event->frames));
+            fprintf(out, "  %-24s  %10" PRIu64 " samples, %s%s%s, ", recording->events[i].name,
+                    event->samples, weight, has_unit ? "" : " ", has_unit ? "" : unit);
+            if (event->frames) {
+                fprintf(out, "names %.2f %%, ", 100 * share(event->frames_named, event->frames));
+            }
             if (judged == 0 && event->stacks_frozen) {
                 fprintf(out, "all callers frozen\n");
             } else {
