@@ -180,6 +180,9 @@ TEST_WITH(test_native_leaf_without_rows, set_up, NULL)
     assert_int_equal(unwind(&bare, &sample, frames, WORDS, &count), UNWIND_NO_FRAME_INFO);
     assert_int_equal(count, 2);
     assert_int_equal(frames[1].ip, FILE_START + 0x1f);
+    stack[0] = 0; /* a local variable of a library without call-frame information */
+    assert_int_equal(unwind(&bare, &sample, frames, WORDS, &count), UNWIND_NO_FRAME_INFO);
+    assert_int_equal(count, 1);
     stack[0] = 2; /* argc, where ld.so begins */
     assert_int_equal(unwind(&bare, &sample, frames, WORDS, &count), UNWIND_NO_FRAME_INFO);
     assert_int_equal(count, 1);

@@ -410,7 +410,8 @@ static bool native_place(struct walk *walk, const struct native_place *place, un
     }
 }
 
-/* A leaf in hand-written assembly without call-frame information (HotSpot's SpinPause). */
+/* A leaf in hand-written assembly without call-frame information (HotSpot's SpinPause). Where it is
+ * none, as in a library of Go, there may be a 0 on top of the stack: no root, those have a row. */
 static bool step_bare_leaf(struct walk *walk)
 {
     struct frame_row row = {
@@ -420,7 +421,9 @@ static bool step_bare_leaf(struct walk *walk)
         row.ra = FRAME_IN_REG;
         row.ra_reg = walk->machine->ra;
     }
-    return step_row(walk, &row);
+    bool more = step_row(walk, &row);
+    walk->end = walk->end == UNWIND_ROOT ? UNWIND_NO_FRAME_INFO : walk->end;
+    return more;
 }
 
 /* Nothing calls ld.so's _start: what lies on the stack there is no return address. */

@@ -483,11 +483,7 @@ __noinline int by_cfa(u32 cpu, u64 cfa, int fp8)
                                   : stop(w, WALKED_NO_ROW);
 }
 
-/* A leaf without a row. */
-static __always_inline int bare_leaf(u32 cpu, const struct walk *w)
-{
-    return by_cfa(cpu, w->sp, 0);
-}
+#define LEAF_CFA 0
 
 #else
 
@@ -514,13 +510,16 @@ __noinline int by_cfa(u32 cpu, u64 cfa, int fp8)
     return go(w, two[1], cfa, fp, known);
 }
 
-/* A leaf without a row. */
-static __always_inline int bare_leaf(u32 cpu, const struct walk *w)
-{
-    return by_cfa(cpu, w->sp + 8, 0);
-}
+#define LEAF_CFA 8
 
 #endif
+
+/* A leaf without a row. A 0 where its return address would be is no root: those have a row. */
+static __always_inline int bare_leaf(u32 cpu, struct walk *w)
+{
+    int ended = by_cfa(cpu, w->sp + LEAF_CFA, 0);
+    return ended && w->end == WALKED_ROOT ? stop(w, WALKED_NO_ROW) : ended;
+}
 
 __noinline int interpreted(u32 cpu)
 {
