@@ -12,7 +12,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>

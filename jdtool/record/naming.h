@@ -10,8 +10,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define NAMING_DUMPS_MAX 1024
-
 struct naming_options {
     const char *profile;      /* its directory, absolute */
     int directory;            /* the same, open */

@@ -17,7 +17,6 @@
 #include "jdtool/unwind/frames.h"
 #include "jdtool/unwind/frames_flow.h"
 
-#include <errno.h>
 #include <string.h>
 
 #define FP 29

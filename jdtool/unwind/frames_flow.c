@@ -102,7 +102,7 @@ static int arrive(struct flow *flow, int64_t offset, const struct flow_state *st
     uint32_t at = flow->index[offset];
     if (at) {
         struct reached *there = &flow->all[at - 1];
-        if (!there->settled && flow_state_join(&there->state, state)) {
+        if (!there->settled && flow_state_join(&there->state, state)) { // NOLINT: `all` has it
             return queue(flow, at - 1);
         }
         return 0;
