@@ -690,6 +690,31 @@ static uint32_t thread_of(struct profile *profile, uint32_t pid, uint32_t tid, c
     return id;
 }
 
+/* What a JVM runs is not known before its dump is. */
+TEST(test_processes_are_called_by_what_they_run)
+{
+    struct recording recording = {.event_count = 0};
+    struct profile *profile = profile_new(true);
+    profile->recording = &recording;
+    uint32_t early = thread_of(profile, 1, 1, "java", "java");
+    uint32_t native = thread_of(profile, 2, 2, "perf", "perf");
+    const struct resolved_thread told = {
+        .pid = 1, .tid = 9, .comm = "main", .process_name = "java", .program = "Market"};
+    const struct resolved_thread group = {.pid = 1, .tid = 1, .comm = "", .process_name = "java"};
+    uint32_t late;
+    uint32_t all;
+    assert_int_equal(profile_intern_thread(profile, &told, &late), 0);
+    assert_int_equal(profile_intern_thread(profile, &group, &all), 0);
+    assert_string_equal(profile_process(&profile->threads[early]), "java");
+    profile_close(profile);
+    assert_string_equal(profile_process(&profile->threads[early]), "Market");
+    assert_string_equal(profile_process(&profile->threads[late]), "Market");
+    assert_string_equal(profile_process(&profile->threads[native]), "perf");
+    assert_string_equal(profile->threads[early].process_name, "java");
+    assert_string_equal(profile->threads[all].comm, "Market 1");
+    profile_free(profile);
+}
+
 /* A thread is one under each of its names, its track one under all. */
 TEST(test_renamed_threads)
 {

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,21 +16,58 @@
 
 /* ---- The process' memory, and its libjvm.so ---- */
 
+enum { PAGE_SIZE = 4096, PAGES_KEPT = 64 };
+
+/* Tables have 6,000 small pieces, on few pages: they are kept while the tables are read. */
 struct other_memory {
     struct memory memory;
     int fd;
+    struct kept_page {
+        uint64_t at; /* 0: none */
+        char bytes[PAGE_SIZE];
+    } * pages;
 };
+
+/* NULL: it cannot be read. */
+static const char *page_of(struct other_memory *memory, uint64_t at)
+{
+    struct kept_page *page = &memory->pages[at / PAGE_SIZE % PAGES_KEPT];
+    if (page->at != at) {
+        page->at = at;
+        if (pread(memory->fd, page->bytes, PAGE_SIZE, (off_t)at) != PAGE_SIZE) {
+            page->at = 0;
+            return NULL;
+        }
+    }
+    return page->bytes;
+}
 
 static bool read_pieces(struct memory *memory, const struct memory_piece *pieces, size_t count)
 {
-    int fd = ((struct other_memory *)memory)->fd;
-    bool is = true;
-    for (size_t i = 0; i < count && is; i++) {
+    for (size_t i = 0; i < count; i++) {
         const struct memory_piece *piece = &pieces[i];
-        is = piece->from <= INT64_MAX &&
-             pread(fd, piece->to, piece->size, (off_t)piece->from) == (ssize_t)piece->size;
+        size_t done = 0;
+        while (done < piece->size) {
+            uint64_t from = piece->from + done;
+            size_t offset = from % PAGE_SIZE;
+            size_t size = piece->size - done;
+            size = size < PAGE_SIZE - offset ? size : PAGE_SIZE - offset;
+            const char *page =
+                from <= INT64_MAX ? page_of((struct other_memory *)memory, from - offset) : NULL;
+            if (!page) {
+                return false;
+            }
+            memcpy((char *)piece->to + done, page + offset, size);
+            done += size;
+        }
     }
-    return is;
+    return true;
+}
+
+static void close_memory(struct other_memory *memory)
+{
+    descriptor_close(memory->fd);
+    free(memory->pages);
 }
 
 struct library {
@@ -57,6 +95,8 @@ static int read_layout(int directory, const char *libjvm, uint64_t bias,
     memory->memory.read = read_pieces;
     memory->fd = openat(directory, "mem", O_RDONLY | O_CLOEXEC);
     err = err ? err : memory->fd < 0 ? -errno : 0;
+    memory->pages = calloc(PAGES_KEPT, sizeof *memory->pages);
+    err = err || memory->pages ? err : -ENOMEM;
     if (!err && (elf_file_open(root, libjvm, &library.file) != OBJECT_SOUND ||
                  !hotspot_layout_read(&its, layout))) {
         err = -ENOTSUP;
@@ -132,7 +172,7 @@ int layout_read(int directory, const char *libjvm, uint64_t bias, struct walk_la
     bool is_known =
         !err && !walk->is_8 && place_read(&memory.memory, &layout.places[VM_VERSION], 0, &major);
     *version = is_known ? (uint32_t)major : 0;
-    descriptor_close(memory.fd);
+    close_memory(&memory);
     return err;
 }
 
@@ -194,6 +234,6 @@ int layout_read_frozen(int directory, const char *libjvm, uint64_t bias, const i
     struct hotspot_layout layout;
     int err = read_layout(directory, libjvm, bias, &memory, &layout);
     err = err ? err : take_frozen(&memory.memory, &layout, frozen);
-    descriptor_close(memory.fd);
+    close_memory(&memory);
     return err;
 }
