@@ -7,6 +7,7 @@
 
 #include "jdtool/live/wait.h"
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -48,6 +49,12 @@ bool program_find(const char *name, char *found);
 
 /* Starts it. 0 or a negative errno without a message: -ENOENT there is no such program. */
 int child_start(struct child *child, const struct child_options *options);
+
+/* The signal that a status tells of; 0: none. perf ends with 255 for many reasons. */
+static inline int child_killed_by(int status)
+{
+    return status > 128 && status <= 128 + SIGRTMAX ? status - 128 : 0;
+}
 
 /* Takes the status of one that has ended; false: it has not. */
 bool child_ended(struct child *child);

@@ -345,10 +345,10 @@ int perf_explain_failure(const struct perf_run *run, const char *event)
     if (words && *words) {
         status = explain(words, event);
     } else {
-        int ended = run->child.status;
-        error_message(ended > 128 ? "signal %d ended perf, which said nothing"
-                                  : "perf ended with status %d, and said nothing",
-                      ended > 128 ? ended - 128 : ended);
+        int signal = child_killed_by(run->child.status);
+        error_message(signal ? "signal %d ended perf, which said nothing"
+                             : "perf ended with status %d, and said nothing",
+                      signal ? signal : run->child.status);
     }
     free(words);
     return status;

@@ -531,11 +531,12 @@ static bool sampler_failed(struct recorder *recorder)
     if (recorder->waiting.ended_by || !child_ended(sampler) || !sampler->status || reader_failed) {
         return false;
     }
-    error_message(sampler->status > 128
+    int signal = child_killed_by(sampler->status);
+    error_message(signal
                       ? "signal %d ended the process that takes the samples: the profile ends here"
                       : "the process that takes the samples ended with status %d: the profile "
                         "ends here",
-                  sampler->status > 128 ? sampler->status - 128 : sampler->status);
+                  signal ? signal : sampler->status);
     return true;
 }
 

@@ -288,8 +288,9 @@ static int run(struct top *top)
     if (!status) {
         status = child_ended(&top->reader) ? top->reader.status : STATUS_FAILED;
     }
-    if (status > 128 && !by_signal) {
-        error_message("the process that shows the samples was killed by signal %d", status - 128);
+    if (child_killed_by(status) && !by_signal) {
+        error_message("the process that shows the samples was killed by signal %d",
+                      child_killed_by(status));
         status = STATUS_FAILED;
     }
     return by_signal ? 128 + by_signal : status;

@@ -296,9 +296,9 @@ static void take_slicer_end(struct watch *watch)
     pid_t worked_on = slicing_worked_on(slicing);
     bool was_to_end = watch->slicer_is_to_end && status == STATUS_DONE;
     feed_words(watch->feed, perf_says, sizeof perf_says);
-    if (status > 128) {
+    if (child_killed_by(status)) {
         snprintf(why, sizeof why, "the process that reads what it has written died (%s)",
-                 strsignal(status - 128));
+                 strsignal(child_killed_by(status)));
     } else {
         watch_last_words(slicing->says, why, sizeof why);
     }
