@@ -719,15 +719,15 @@ __noinline int generated(u32 cpu, struct walk_blob *b, int barrier, int from_hea
     u8 shape = b->shape;
     u8 flags = b->flags;
     u32 bits = 0;
+    u32 size = b->frame;
     bool stub_section = offset >= b->size;
     bool is_method =
         shape == FRAMES_COMPILED && flags & WALK_BLOB_TOLD && !(flags & WALK_BLOB_ENTRY);
     bool body = stub_section || (caller && w->called_java && is_method);
     /* Nearly always a method's frame is set up, and where it is not the walk hardly ever comes to
      * a root. So it need not have rows: who reads the stack works out those of that method. */
-    u32 assumed = !body && !b->rows && is_method && b->frame >= 16
-                      ? assumed_frame(w->pc, b->frame, caller)
-                      : 0;
+    u32 assumed =
+        !body && !b->rows && is_method && size >= 16 ? assumed_frame(w->pc, size, caller) : 0;
     /* Behind frozen frames it is as if the last of them had been called on the stack. */
     put_pc(cpu, barrier && w->frozen == FROZEN_WHOLE ? w->chunk_pc : w->pc, caller,
            assumed                                        ? WALKED_ASSUMED
@@ -737,6 +737,7 @@ __noinline int generated(u32 cpu, struct walk_blob *b, int barrier, int from_hea
         put(s, assumed);
         w->assumed = from_header ? w->assumed : w->blob;
         body = true;
+        size = assumed;
     }
     if (caller && (shape == FRAMES_COMPILED || shape == FRAMES_INTERPRETER) && !w->java) {
         w->java = w->pc;
@@ -763,10 +764,9 @@ __noinline int generated(u32 cpu, struct walk_blob *b, int barrier, int from_hea
     int ended;
     if (shape == FRAMES_FRAMELESS) {
         ended = bare_leaf(cpu, w);
-    } else if (assumed == WALKED_ENTRY_FRAME) {
-        ended = by_cfa(cpu, w->sp + assumed, 0);
     } else if (body) {
-        ended = b->frame ? by_cfa(cpu, w->sp + b->frame, -2) : stop(w, WALKED_NO_ROW);
+        ended = size ? by_cfa(cpu, w->sp + size, size == WALKED_ENTRY_FRAME ? 0 : -2)
+                     : stop(w, WALKED_NO_ROW);
     } else if (from_header) {
         ended = stop(w, WALKED_CHANGED);
     } else if (RULE(bits) == WALK_NONE) {
