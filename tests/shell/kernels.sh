@@ -96,6 +96,10 @@ sleep 5
 said events --stacks kernel --alloc --off-cpu --exceptions -p "$jvm" -d 15s
 kill -KILL %2 "$jvm"
 wait
+for _ in {1..100}; do # who removes the probes goes on by itself
+    pgrep -x jdperf-guardian >/dev/null || break
+    sleep 0.1
+done
 echo "left: $(pgrep -l jd) $(ls /tmp | grep -v '^hsperfdata\|^started\|^walked\|^compared\|^events\|^numbers') $(cat /sys/kernel/tracing/uprobe_events)"
 dmesg | grep -E 'BUG|WARNING|Oops' | sed 's/^/kernel: /'
 echo "the machine has done all"
