@@ -111,6 +111,18 @@ static struct perf_file begin_recording(void **state)
     return file;
 }
 
+/* The same with a second event, 101, beside the first, 100. */
+static struct perf_file begin_two_events(void **state)
+{
+    struct perf_file file = begin_recording(state);
+    file.attr_count = 2;
+    file.attrs[0].sample_type |= PERF_SAMPLE_IDENTIFIER;
+    file.attrs[0].sample_id_all = 0;
+    file.attrs[1] = file.attrs[0];
+    file.attrs[1].config = PERF_COUNT_SW_PAGE_FAULTS;
+    return file;
+}
+
 /* So many samples whose stacks have the innermost address, and from libc on reach their root. */
 static void put_samples(struct perf_file *file, uint32_t count, uint64_t address, bool rooted)
 {
@@ -420,12 +432,7 @@ TEST(test_each_event_is_judged)
         {9, 10, "good", "\"\""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct perf_file file = begin_recording(state);
-        file.attr_count = 2;
-        file.attrs[0].sample_type |= PERF_SAMPLE_IDENTIFIER;
-        file.attrs[0].sample_id_all = 0;
-        file.attrs[1] = file.attrs[0];
-        file.attrs[1].config = PERF_COUNT_SW_PAGE_FAULTS;
+        struct perf_file file = begin_two_events(state);
         put_event(&file, 101, 10000, true);
         put_event(&file, 100, cases[i].rooted, true);
         put_event(&file, 100, cases[i].unrooted, false);
@@ -440,12 +447,7 @@ TEST(test_each_event_is_judged)
  */
 TEST(test_names_of_an_event_without_java_frames)
 {
-    struct perf_file file = begin_recording(state);
-    file.attr_count = 2;
-    file.attrs[0].sample_type |= PERF_SAMPLE_IDENTIFIER;
-    file.attrs[0].sample_id_all = 0;
-    file.attrs[1] = file.attrs[0];
-    file.attrs[1].config = PERF_COUNT_SW_PAGE_FAULTS;
+    struct perf_file file = begin_two_events(state);
     put_event(&file, 100, 10, true);
     const uint64_t native[] = {
         101, LIBC + 0x10, (uint64_t)PID << 32 | PID, 1000200, 2, PERF_CONTEXT_USER, LIBC + 0x10};

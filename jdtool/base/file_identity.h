@@ -19,6 +19,11 @@ struct file_identity {
     uint8_t build_id_size;          /* 0: not recorded */
 };
 
+static inline bool build_id_same(const uint8_t *a, size_t a_size, const uint8_t *b, size_t b_size)
+{
+    return a_size == b_size && memcmp(a, b, a_size) == 0;
+}
+
 /* Both of interned paths. */
 static inline uint64_t file_identity_hash(const struct file_identity *file)
 {
@@ -31,8 +36,8 @@ static inline uint64_t file_identity_hash(const struct file_identity *file)
 static inline bool file_identity_same(const struct file_identity *a, const struct file_identity *b)
 {
     return a->path == b->path && a->inode == b->inode && a->major == b->major &&
-           a->minor == b->minor && a->build_id_size == b->build_id_size &&
-           memcmp(a->build_id, b->build_id, a->build_id_size) == 0;
+           a->minor == b->minor &&
+           build_id_same(a->build_id, a->build_id_size, b->build_id, b->build_id_size);
 }
 
 #endif

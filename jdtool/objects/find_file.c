@@ -84,7 +84,7 @@ static bool is_wanted(struct search *search, const struct elf_file *file, const 
     }
     if (wanted->build_id_size) {
         size_t size = elf_file_build_id(file, id);
-        if (size == wanted->build_id_size && memcmp(id, wanted->build_id, size) == 0) {
+        if (build_id_same(id, size, wanted->build_id, wanted->build_id_size)) {
             return true;
         }
         text_hex(id, size, text);

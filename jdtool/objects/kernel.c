@@ -115,7 +115,7 @@ static bool is_running(const struct object *kernel)
     uint8_t id[BUILD_ID_MAX];
     size_t size = own_id(id);
     if (file->build_id_size && size) {
-        return size == file->build_id_size && memcmp(id, file->build_id, size) == 0;
+        return build_id_same(id, size, file->build_id, file->build_id_size);
     }
     return kernel->objects->places.same_kernel;
 }

@@ -124,7 +124,7 @@ int objects_list_build_id(struct objects *objects, const char *path, const uint8
     }
     struct file_identity *listed = find_listed(objects, path);
     if (listed) {
-        if (listed->build_id_size != size || memcmp(listed->build_id, id, size) != 0) {
+        if (!build_id_same(listed->build_id, listed->build_id_size, id, size)) {
             listed->build_id_size = 0; /* which of them? */
         }
         return 0;

@@ -110,11 +110,10 @@ static uint32_t depth_of_throw(struct stack_lines lines, const char *class)
 }
 
 /* How many lines lie inside that which took it by itself. */
-static uint32_t depth_of_self(const struct profile *profile, const struct profile_sample *sample)
+static uint32_t depth_of_self(struct stack_lines lines, const struct recorded_event *event,
+                              bool is_of_scheduler)
 {
-    const struct recorded_event *event = &profile->recording->events[sample->event];
-    struct stack_lines lines = {profile, sample->node, 0};
-    if (event_is_of_scheduler(event)) {
+    if (is_of_scheduler) {
         return depth_of_wait(lines);
     }
     const struct profile_line *first = next_line(&lines);
@@ -122,7 +121,7 @@ static uint32_t depth_of_self(const struct profile *profile, const struct profil
         return 0;
     }
     return strcmp(event->name, "exception") == 0
-               ? depth_of_throw(lines, profile->functions[first->function].name)
+               ? depth_of_throw(lines, lines.profile->functions[first->function].name)
                : 1;
 }
 
@@ -130,10 +129,11 @@ static int count_sample(struct method_tallies *r, uint32_t id)
 {
     const struct profile *profile = r->profile;
     const struct profile_sample *sample = &profile->samples[id];
-    uint32_t self = depth_of_self(profile, sample);
-    bool is_of_scheduler = event_is_of_scheduler(&profile->recording->events[sample->event]);
-    uint32_t callee = PROFILE_NONE;
+    const struct recorded_event *event = &profile->recording->events[sample->event];
     struct stack_lines lines = {profile, sample->node, 0};
+    bool is_of_scheduler = event_is_of_scheduler(event);
+    uint32_t self = depth_of_self(lines, event, is_of_scheduler);
+    uint32_t callee = PROFILE_NONE;
     const struct profile_line *line;
     int err = 0;
     for (uint32_t depth = 0; !err && (line = next_line(&lines)) != NULL; depth++) {

@@ -73,7 +73,7 @@ static bool is_same_file(const struct module *a, const struct module *b)
         return a == b;
     }
     if (a->build_id_size) {
-        return memcmp(a->build_id, b->build_id, a->build_id_size) == 0;
+        return build_id_same(a->build_id, a->build_id_size, b->build_id, b->build_id_size);
     }
     char names[2][256];
     name_file(a, true, names[0], sizeof names[0]);
