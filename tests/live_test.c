@@ -14,7 +14,7 @@
 #include "jdtool/live/staging.h"
 #include "jdtool/live/target.h"
 #include "jdtool/live/wait.h"
-#include "jdtool/record/image_cache.h"
+#include "jdtool/look/image_cache.h"
 #include "scratch.h"
 
 #include <errno.h>
@@ -507,14 +507,14 @@ TEST_WITH(images_are_found_by_build_id, scratch_create, scratch_remove)
     close(to);
     assert_int_equal(mkdir(scratch_path(state, "elsewhere"), 0700), 0);
     assert_int_equal(symlink("elsewhere", scratch_path(state, "buildid")), 0);
-    image_cache_add(directory, profile);
+    image_cache_add(directory);
     assert_int_equal(glob(scratch_path(state, "elsewhere/*"), GLOB_PERIOD, NULL, &found), 0);
     assert_int_equal(found.gl_pathc, 2); /* . and .. */
     globfree(&found);
 
     assert_int_equal(unlink(scratch_path(state, "buildid")), 0);
-    image_cache_add(directory, profile);
-    image_cache_add(directory, profile); /* once more does nothing */
+    image_cache_add(directory);
+    image_cache_add(directory); /* once more does nothing */
     const char *pattern = scratch_path(state, "buildid/.build-id/[0-9a-f][0-9a-f]/*/elf");
     assert_int_equal(glob(pattern, 0, NULL, &found), 0);
     assert_int_equal(found.gl_pathc, 1);

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -137,6 +138,22 @@ bool opened_profile_is_ours(const struct opened_profile *profile)
     gid_t group;
     return profile->owner == geteuid() ||
            (output_caller(&caller, &group) && profile->owner == caller);
+}
+
+void opened_profile_be_owner(const struct opened_profile *profile)
+{
+    uid_t uid;
+    gid_t gid;
+    if (output_caller(&uid, &gid) && profile->owner == uid) {
+        setfsgid(gid);
+        setfsuid(uid);
+    }
+}
+
+void opened_profile_be_ourselves(void)
+{
+    setfsuid(geteuid());
+    setfsgid(getegid());
 }
 
 static int check_owner(const struct opened_profile *profile)

@@ -36,6 +36,11 @@ void opened_profile_close(struct opened_profile *profile);
 /* Whether who looks at it has made it, or who called sudo for that. */
 bool opened_profile_is_ours(const struct opened_profile *profile);
 
+/* What we make between these two is the owner's where that is who called sudo: he could not remove
+ * it else. */
+void opened_profile_be_owner(const struct opened_profile *profile);
+void opened_profile_be_ourselves(void);
+
 /* Whether there is such a directory with a file 'profile', for messages. */
 bool opened_profile_is_one(const char *given);
 

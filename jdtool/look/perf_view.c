@@ -6,6 +6,7 @@
 #include "jdtool/base/text.h"
 #include "jdtool/live/child.h"
 #include "jdtool/live/staging.h"
+#include "jdtool/look/image_cache.h"
 #include "jdtool/record/perf_run.h"
 
 #include <errno.h>
@@ -127,6 +128,11 @@ int perf_view_open(struct perf_view *view, struct look *look, const char *given,
     setenv("PERF_CONFIG", "/dev/null", 1);
     status = view->held < 0 || waiting_start(&view->waiting) ? STATUS_FAILED : make_scratch(view);
     status = status ? status : list_files(view);
+    if (!status && opened_profile_is_ours(&look->profile)) {
+        opened_profile_be_owner(&look->profile);
+        image_cache_add(look->profile.directory);
+        opened_profile_be_ourselves();
+    }
     /* Who made it may be anybody: then it may be opened, and no more. */
     view->is_confined = !getenv(TRUST_VARIABLE) || !opened_profile_is_ours(&look->profile);
     if (!status && view->is_confined) {

@@ -2,17 +2,17 @@
 #include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/others_file.h"
-#include "jdtool/base/output_file.h"
 #include "jdtool/base/packed_output.h"
+#include "jdtool/base/text.h"
 #include "jdtool/confined/confined.h"
 #include "jdtool/exports/export.h"
 #include "jdtool/live/child.h"
+#include "jdtool/look/image_cache.h"
 #include "jdtool/look/look.h"
 #include "jdtool/look/opened_profile.h"
 #include "jdtool/objects/elf_file.h"
 #include "jdtool/pipeline/replay.h"
 #include "jdtool/profile/profile.h"
-#include "jdtool/record/image_cache.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -22,7 +22,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -162,28 +161,11 @@ static void add(int profile, int fd, const struct wanted *wanted)
     (void)image_cache_copy(profile, fd, &copy);
 }
 
-/* What is put into a profile of whoever called sudo is his, or he could not remove it. */
-static void be_owner(uid_t owner)
-{
-    uid_t uid;
-    gid_t gid;
-    if (output_caller(&uid, &gid) && owner == uid) {
-        setfsgid(gid);
-        setfsuid(uid);
-    }
-}
-
-static void be_ourselves(void)
-{
-    setfsuid(geteuid());
-    setfsgid(getegid());
-}
-
 /* Ours: what the shared memory says may change while we look. */
 static void add_all(struct files *files, struct wanted *ours, int *fds)
 {
-    int profile = files->profile->directory;
-    uid_t owner = files->profile->owner;
+    const struct opened_profile *of = files->profile;
+    int profile = of->directory;
     for (uint32_t i = 0; i < files->count; i++) {
         const struct wanted *wanted = &ours[i];
         fds[i] = -1;
@@ -199,14 +181,14 @@ static void add_all(struct files *files, struct wanted *ours, int *fds)
     memcpy(files->fds, fds, sizeof files->fds);
     uint32_t count = files->count;
     look(files, check_ids);
-    be_owner(owner);
+    opened_profile_be_owner(of);
     for (uint32_t i = 0; i < count; i++) {
         if (fds[i] >= 0 && (ours[i].is_kernel || files->list[i].is_sound)) {
             add(profile, fds[i], &ours[i]);
         }
         descriptor_close(fds[i]);
     }
-    be_ourselves();
+    opened_profile_be_ourselves();
 }
 
 /* Adds those that are not there, of this machine. What fails is not told: it has no names there. */
@@ -457,32 +439,20 @@ static int pack(const struct look *look, const struct kind *kind, struct packed_
     return err;
 }
 
-/* "6.3MB", as numfmt has it. */
-static void describe_size(uint64_t size, char text[16])
-{
-    static const char units[] = "\0KMGT";
-    double number = (double)size;
-    int unit = 0;
-    while (number >= 1024 && unit < 4) {
-        number /= 1024;
-        unit++;
-    }
-    snprintf(text, 16, unit && number < 10 ? "%.1f%.1sB" : "%.0f%.1sB", number, units + unit);
-}
-
 static int make(struct look *look, const struct kind *kind, const char *out)
 {
     struct packed_output *output;
     struct stat status;
-    char size[16];
+    char size[TEXT_SIZE_MAX];
     if (packed_output_open(out, kind->gzip, &output)) {
         return STATUS_FAILED;
     }
     save_samples(look);
     bundle_add_files(&look->profile);
-    be_owner(look->profile.owner);
+    opened_profile_be_owner(&look->profile);
+    image_cache_add(look->profile.directory);
     int result = write_how_to(look);
-    be_ourselves();
+    opened_profile_be_ourselves();
     int err = result ? 0 : pack(look, kind, output);
     if (err) {
         error_message("failed to write %s: %s", out,
@@ -495,7 +465,7 @@ static int make(struct look *look, const struct kind *kind, const char *out)
     if (packed_output_finish(output)) {
         return STATUS_FAILED;
     }
-    describe_size(stat(out, &status) == 0 ? (uint64_t)status.st_size : 0, size);
+    text_size(stat(out, &status) == 0 ? (uint64_t)status.st_size : 0, size);
     const char *name = name_of(look);
     const char *file = basename(out);
     info_message("%s: %s; another machine opens it with: tar xf %s%s && jdperf report %s, or "

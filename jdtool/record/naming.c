@@ -5,7 +5,6 @@
 #include "jdtool/base/text.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/live/verbs.h"
-#include "jdtool/record/image_cache.h"
 #include "jdtool/record/machine.h"
 #include "jdtool/record/perf_run.h"
 #include "jdtool/score/processor_time.h"
@@ -151,7 +150,6 @@ static int judge(struct naming *naming, const char *words, int64_t from)
     int status = naming->child.status;
     if (status == 0) {
         info_message("naming generated code: done in %d s", (int)((now_ms() - from) / 1000));
-        image_cache_add(naming->directory, naming->profile);
         tell(words);
         if (is_bad(naming)) {
             info_message("the profile is bad; see the scorecard above");

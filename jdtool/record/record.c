@@ -26,68 +26,39 @@
 /* A profile is some four deep. */
 #define DEPTH_MAX 32
 
-/* A file that has several names: given when all of them were met in the profile, as those of an
- * image, which perf looks for below buildid/. */
-struct linked {
-    dev_t device;
-    ino_t inode;
-    nlink_t met;
-};
-
-struct giving {
+struct receiver {
     uid_t uid;
     gid_t gid;
-    struct linked *list;
-    uint32_t count, room;
 };
 
-static int give_contents(int directory, struct giving *giving, int depth);
-
-/* Whether the file has a name that was not met; without memory, too. */
-static bool has_further_names(struct giving *giving, const struct stat *status)
-{
-    uint32_t i = 0;
-    while (i < giving->count &&
-           (giving->list[i].inode != status->st_ino || giving->list[i].device != status->st_dev)) {
-        i++;
-    }
-    if (i == giving->count) {
-        if (ARRAY_RESERVE(giving->list, giving->count, giving->room)) {
-            return true;
-        }
-        giving->list[giving->count++] =
-            (struct linked){.device = status->st_dev, .inode = status->st_ino};
-    }
-    return ++giving->list[i].met < status->st_nlink;
-}
+static int give_contents(int directory, const struct receiver *receiver, int depth);
 
 /* Whoever gets it cannot reach it before the directory is his, which is the last to be given: what
  * was looked at here is what is given. */
-static int give_one(int parent, const char *name, struct giving *giving, int depth)
+static int give_one(int parent, const char *name, const struct receiver *receiver, int depth)
 {
     struct stat status = {0};
     int fd = openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     int err = fd < 0 || fstat(fd, &status) != 0 ? -errno : 0;
     if (!err && S_ISDIR(status.st_mode)) {
-        err = give_contents(fd, giving, depth - 1);
+        err = give_contents(fd, receiver, depth - 1);
     }
-    bool shared = !err && !S_ISDIR(status.st_mode) && status.st_nlink > 1 &&
-                  has_further_names(giving, &status);
+    bool shared = !S_ISDIR(status.st_mode) && status.st_nlink > 1;
     if (!err && !shared &&
-        fchownat(fd, "", giving->uid, giving->gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0) {
+        fchownat(fd, "", receiver->uid, receiver->gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0) {
         err = -errno;
     }
     descriptor_close(fd);
     return err;
 }
 
-static int give_contents(int directory, struct giving *giving, int depth)
+static int give_contents(int directory, const struct receiver *receiver, int depth)
 {
     DIR *entries = directory_open(directory, ".");
     const struct dirent *entry;
     int err = !entries ? -errno : depth > 0 ? 0 : -ELOOP;
     while (!err && (entry = directory_next(entries))) {
-        err = give_one(dirfd(entries), entry->d_name, giving, depth);
+        err = give_one(dirfd(entries), entry->d_name, receiver, depth);
     }
     directory_close(entries);
     return err;
@@ -95,25 +66,24 @@ static int give_contents(int directory, struct giving *giving, int depth)
 
 /*
  * Gives the open directory, which is called `path`, and what is in it to SUDO_UID and SUDO_GID,
- * when we are root and sudo has set them. Files that have names elsewhere, as the libraries of the
+ * when we are root and sudo has set them. Files that have further names, as the libraries of the
  * machine that perf links into a profile, are left alone. 0, also when there is nobody to give it
  * to, or a negative errno after a message.
  */
 static int hand_over(int directory, const char *path)
 {
-    struct giving giving = {0};
+    struct receiver receiver;
     struct stat status;
-    if (!output_caller(&giving.uid, &giving.gid)) {
+    if (!output_caller(&receiver.uid, &receiver.gid)) {
         return 0;
     }
     int err = fstat(directory, &status) != 0 ? -errno : 0;
     if (!err && (status.st_uid != 0 || (status.st_mode & 077))) {
         err = -EPERM;
     }
-    err = err ? err : give_contents(directory, &giving, DEPTH_MAX);
-    err = err ? err : fchown(directory, giving.uid, giving.gid) != 0 ? -errno : 0;
-    free(giving.list);
-    return failed_to(err, "give %s to user %u, who called sudo", path, (unsigned)giving.uid);
+    err = err ? err : give_contents(directory, &receiver, DEPTH_MAX);
+    err = err ? err : fchown(directory, receiver.uid, receiver.gid) != 0 ? -errno : 0;
+    return failed_to(err, "give %s to user %u, who called sudo", path, (unsigned)receiver.uid);
 }
 
 /* What is chosen where the user has not: docs/benchmarks.md tells the cost. */

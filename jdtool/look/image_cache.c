@@ -1,4 +1,4 @@
-#include "jdtool/record/image_cache.h"
+#include "jdtool/look/image_cache.h"
 
 #include "jdtool/base/descriptor.h"
 #include "jdtool/base/others_file.h"
@@ -45,13 +45,13 @@ static bool name_place(const char *path, const uint8_t *id, size_t size, char *h
     return snprintf(place, PLACE_MAX, "%s/%s", path, hex) < PLACE_MAX;
 }
 
-static void add_image(int profile, int cache, const char *place_of, const char *name)
+static void add_image(int profile, int cache, const char *name)
 {
     uint8_t id[BUILD_ID_MAX];
     char hex[BUILD_ID_TEXT];
     char place[PLACE_MAX];
-    char path[PATH_MAX + NAME_MAX + 2];
-    snprintf(path, sizeof path, "%s/%s", place_of, name);
+    char path[NAME_MAX + 2];
+    snprintf(path, sizeof path, "/%s", name);
     int image = openat(profile, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     bool is_named = image >= 0 && name_place(path, id, build_id_read(image, id), hex, place);
     descriptor_close(image);
@@ -124,16 +124,16 @@ static bool is_image(const char *name)
     return strncmp(name, "perf.jit-", 9) == 0 && text_ends(name, ".so");
 }
 
-void image_cache_add(int directory, const char *profile)
+void image_cache_add(int profile)
 {
-    DIR *entries = directory_open(directory, ".");
-    int cache = entries ? make_below(dirfd(entries), "buildid") : -1;
+    DIR *entries = directory_open(profile, ".");
+    int cache = entries ? make_below(profile, "buildid") : -1;
     const struct dirent *entry;
     unsigned left = IMAGES_MAX;
     while (cache >= 0 && left > 0 && (entry = directory_next(entries))) {
         if (is_image(entry->d_name)) {
             left--;
-            add_image(dirfd(entries), cache, profile, entry->d_name);
+            add_image(profile, cache, entry->d_name);
         }
     }
     descriptor_close(cache);
