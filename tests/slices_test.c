@@ -245,7 +245,8 @@ TEST(test_service)
     }
 }
 
-/* The gateway's JSON: what a label has is escaped, and base64 has its ends right. */
+/* The gateway's JSON: what a label has is escaped, and mended where it is no UTF-8, and base64 has
+ * its ends right. */
 TEST(test_parca_body)
 {
     static struct labels labels;
@@ -254,17 +255,19 @@ TEST(test_parca_body)
         parca++;
     }
     memset(&labels, 0, sizeof labels);
-    labels_set(&labels, "a", "q\"\\");
+    labels_set(&labels, "a", "q\"\\\xe9");
     static const char *const base64[] = {"", "MQ==", "MTI=", "MTIz", "MTIzNA=="};
     for (size_t size = 0; size < sizeof base64 / sizeof *base64; size++) {
         char expected[512];
         size_t made = 0;
         uint8_t *body = parca->make(&labels, (const uint8_t *)"1234", size, &made);
-        snprintf(expected, sizeof expected,
-                 "{\"normalized\":true,\"series\":[{\"labels\":{\"labels\":[{\"name\":\"__name__\","
-                 "\"value\":\"jdagent\"},{\"name\":\"a\",\"value\":\"q\\\"\\\\\"}]},\"samples\":["
-                 "{\"rawProfile\":\"%s\"}]}]}",
-                 base64[size]);
+        snprintf(
+            expected, sizeof expected,
+            "{\n\"normalized\":true,\n\"series\":[{\"labels\":{\"labels\":[{\"name\":\"__name__\","
+            "\"value\":\"jdagent\"},{\"name\":\"a\",\"value\":\"q\\\"\\\\\xef\xbf\xbd\"}]},"
+            "\"samples\":["
+            "{\"rawProfile\":\"%s\"}]}]}",
+            base64[size]);
         assert_int_equal(made, strlen(expected));
         assert_memory_equal(body, expected, made);
         free(body);

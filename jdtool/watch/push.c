@@ -1,6 +1,7 @@
 #define CURL_DISABLE_TYPECHECK
 #include "jdtool/watch/push.h"
 
+#include "jdtool/base/json_writer.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/protobuf.h"
 #include "jdtool/base/text.h"
@@ -88,55 +89,50 @@ static uint8_t *make_pyroscope(const struct labels *labels, const uint8_t *profi
 
 /* ---- Parca ---- */
 
-static char *put_base64(char *to, const uint8_t *from, size_t size)
+static void put_json_label(struct json_writer *json, const char *name, const char *value)
 {
-    for (size_t i = 0; i < size; i += 3, to += 4) {
-        text_base64(from + i, size - i, to);
-    }
-    return to;
-}
-
-/* Labels have no control characters (labels_set). */
-static char *put_json_text(char *to, const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\') {
-            *to++ = '\\';
-        }
-        *to++ = *text;
-    }
-    return to;
-}
-
-static char *put_json_label(char *to, const char *before, const char *name, const char *value)
-{
-    to = stpcpy(to, before);
-    to = stpcpy(to, "{\"name\":\"");
-    to = put_json_text(to, name);
-    to = stpcpy(to, "\",\"value\":\"");
-    to = put_json_text(to, value);
-    return stpcpy(to, "\"}");
+    json_object(json, NULL);
+    json_text(json, "name", name);
+    json_text(json, "value", value);
+    json_end(json);
 }
 
 static uint8_t *make_parca(const struct labels *labels, const uint8_t *profile, size_t size,
                            size_t *made)
 {
-    size_t room = 512 + (size + 2) / 3 * 4 +
-                  (size_t)labels->count * (2 * (LABEL_NAME_MAX + LABEL_VALUE_MAX) + 32);
-    char *body = malloc(room);
-    if (!body) {
+    struct json_writer json;
+    struct packed_output *output;
+    uint8_t *body = NULL;
+    size_t length = (size + 2) / 3 * 4;
+    char *base64 = malloc(length + 1);
+    if (!base64 || packed_output_open_memory(false, &output)) {
+        free(base64);
         return NULL;
     }
-    char *to = stpcpy(body, "{\"normalized\":true,\"series\":[{\"labels\":{\"labels\":[");
-    to = put_json_label(to, "", "__name__", "jdagent");
-    for (uint32_t i = 0; i < labels->count; i++) {
-        to = put_json_label(to, ",", labels->names[i], labels->values[i]);
+    for (size_t i = 0; i < size; i += 3) {
+        text_base64(profile + i, size - i, base64 + i / 3 * 4);
     }
-    to = stpcpy(to, "]},\"samples\":[{\"rawProfile\":\"");
-    to = put_base64(to, profile, size);
-    to = stpcpy(to, "\"}]}]}");
-    *made = (size_t)(to - body);
-    return (uint8_t *)body;
+    json_start(&json, output);
+    json_object(&json, NULL);
+    json_bool(&json, "normalized", true);
+    json_array(&json, "series");
+    json_object(&json, NULL);
+    json_object(&json, "labels");
+    json_array(&json, "labels");
+    put_json_label(&json, "__name__", "jdagent");
+    for (uint32_t i = 0; i < labels->count; i++) {
+        put_json_label(&json, labels->names[i], labels->values[i]);
+    }
+    json_end(&json);
+    json_end(&json);
+    json_array(&json, "samples");
+    json_object(&json, NULL);
+    json_text_sized(&json, "rawProfile", base64, length);
+    while (json.depth > 0) {
+        json_end(&json);
+    }
+    free(base64);
+    return packed_output_take(output, &body, made) ? NULL : body;
 }
 
 const struct push_protocol push_protocols[] = {
