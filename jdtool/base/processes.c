@@ -1,28 +1,57 @@
 #include "jdtool/base/processes.h"
 
 #include "jdtool/base/descriptor.h"
+#include "jdtool/base/others_file.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+pid_t process_next(DIR *numbers)
+{
+    const struct dirent *entry;
+    while (numbers && (entry = readdir(numbers))) {
+        char *end;
+        long number = strtol(entry->d_name, &end, 10);
+        if (!*end && number > 0 && number <= INT_MAX) {
+            return (pid_t)number;
+        }
+    }
+    return 0;
+}
+
 void processes_walk(bool (*take)(void *context, pid_t pid), void *context)
 {
     DIR *processes = opendir("/proc");
-    const struct dirent *entry;
-    bool more = true;
-    while (processes && more && (entry = readdir(processes))) {
-        char *end;
-        long pid = strtol(entry->d_name, &end, 10);
-        if (!*end && pid > 0 && pid <= INT_MAX) {
-            more = take(context, (pid_t)pid);
-        }
+    pid_t pid;
+    while ((pid = process_next(processes)) && take(context, pid)) {
     }
-    if (processes) {
-        closedir(processes);
-    }
+    directory_close(processes);
+}
+
+DIR *process_threads_open(pid_t pid)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    return opendir(path);
+}
+
+static int open_of(pid_t pid, const char *name)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%d%s", (int)pid, name);
+    return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+int process_directory_open(pid_t pid)
+{
+    return open_of(pid, "");
+}
+
+int process_root_open(pid_t pid)
+{
+    return open_of(pid, "/root");
 }
 
 const char *process_stat_field(const char *text, int number)

@@ -3,11 +3,22 @@
 
 #include "jdtool/base/file_identity.h"
 
+#include <dirent.h>
 #include <limits.h>
 #include <sys/types.h>
 
 /* Calls take for every process that /proc lists, until it returns false. */
 void processes_walk(bool (*take)(void *context, pid_t pid), void *context);
+
+/* The threads of a process: those that process_next gives, one after the other, until it gives 0.
+ * NULL, which process_next and directory_close take: it has ended. */
+DIR *process_threads_open(pid_t pid);
+pid_t process_next(DIR *numbers);
+
+/* Its directory in /proc, and its root directory, to open other files below them; -1: it has ended,
+ * or is not to be looked into. */
+int process_directory_open(pid_t pid);
+int process_root_open(pid_t pid);
 
 /*
  * A field of the text of /proc/PID/stat, as proc(5) counts them, from the third on: where it

@@ -3,7 +3,6 @@
 #include "jdtool/base/text.h"
 #include "jdtool/live/verbs.h"
 
-#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,14 +48,6 @@ void doctor_bad(struct doctor *doctor, const char *remedy, const char *format, .
     tell(doctor, "BAD", remedy, format, arguments);
     va_end(arguments);
     doctor->bad = true;
-}
-
-const char *doctor_user(unsigned uid)
-{
-    static char number[32];
-    const struct passwd *user = getpwuid(uid);
-    snprintf(number, sizeof number, "uid %u", uid);
-    return user ? user->pw_name : number;
 }
 
 /* ---- Judging ---- */

@@ -40,9 +40,6 @@ void doctor_tell_perf(struct doctor *doctor, const char *words);
 /* Judges a JDK by its major version, 0: it does not say. */
 void doctor_tell_jdk(const struct doctor *doctor, int java);
 
-/* The name of a user, in a static buffer where he has none. */
-const char *doctor_user(unsigned uid);
-
 /* All checks of this machine, or of the JVM that `word` means. */
 void doctor_examine_machine(struct doctor *doctor);
 void doctor_examine_jvm(struct doctor *doctor, const char *word);

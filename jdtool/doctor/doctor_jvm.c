@@ -94,7 +94,7 @@ static bool find(struct doctor *doctor, struct jvm *jvm, const char *word)
     char version[16];
     snprintf(version, sizeof version, "%d", jvm->target.java);
     doctor_good(doctor, "%d is a JVM (JDK %s) of %s%s", (int)jvm->target.process.pid,
-                jvm->target.java ? version : "?", doctor_user(jvm->target.uid), elsewhere);
+                jvm->target.java ? version : "?", target_user(jvm->target.uid), elsewhere);
     return true;
 }
 

@@ -4,6 +4,7 @@
 #include "jdtool/live/child.h"
 #include "jdtool/live/kernel.h"
 #include "jdtool/live/leftovers.h"
+#include "jdtool/live/target.h"
 #include "jdtool/live/verbs.h"
 #include "jdtool/record/perf_run.h"
 
@@ -69,7 +70,7 @@ static void check_sampling(struct doctor *doctor)
     static const char as_root[] =
         "run jdperf as root, or as root: sysctl kernel.perf_event_paranoid=1";
     char answer[4096];
-    const char *user = doctor_user(geteuid());
+    const char *user = target_user(geteuid());
     long paranoid = kernel_number("perf_event_paranoid", 0);
     if (!has_perf()) {
         doctor_bad(doctor, "see above", "needs perf");

@@ -17,13 +17,11 @@
 
 int process_open(pid_t pid, struct live_process *process)
 {
-    char path[32];
-    snprintf(path, sizeof path, "/proc/%d", (int)pid);
     *process = (struct live_process){.pid = pid, .pidfd = -1, .directory = -1};
     process->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     int err = process->pidfd < 0 ? -errno : 0;
     if (!err) {
-        process->directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        process->directory = process_directory_open(pid);
         err = process->directory < 0 ? -ESRCH : 0;
     }
     /* Alive behind both, so both are of the same process. EINVAL: a thread that leads none. */

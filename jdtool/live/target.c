@@ -369,7 +369,7 @@ static int find_by_name(const char *word, pid_t *pid)
 
 /* ---- Finding one ---- */
 
-static const char *user_name(uid_t uid)
+const char *target_user(uid_t uid)
 {
     static char number[32];
     const struct passwd *user = getpwuid(uid);
@@ -391,7 +391,7 @@ static int refuse(pid_t pid, int err)
     /* Linux 6.18 shows maps to who has CAP_PERFMON, and does not let him see its root. */
     if (fstatat(process.directory, "", &status, AT_EMPTY_PATH) == 0 &&
         (err == -EACCES || process_read(&process, "maps", byte, sizeof byte) < 0)) {
-        char *owner = strdup(user_name(status.st_uid));
+        char *owner = strdup(target_user(status.st_uid));
         /* As its user, or as a root without its capabilities: ptrace(2), "Ptrace access mode
          * checking". A java with file capabilities, and one that was another user's when it began
          * (jsvc), cannot be looked into by its user. */
@@ -404,7 +404,7 @@ static int refuse(pid_t pid, int err)
                   "another user (jsvc): run as root";
         }
         error_message("process %d belongs to %s, and the kernel denies %s access to it%s", (int)pid,
-                      owner ? owner : "?", user_name(geteuid()), why);
+                      owner ? owner : "?", target_user(geteuid()), why);
         free(owner);
         err = -EPERM;
     } else if (err == -ENOEXEC) {

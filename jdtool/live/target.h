@@ -68,6 +68,9 @@ bool target_libjvm(const struct target *target, char path[PATH_MAX]);
 int target_open_directory(const struct target *target, const char *path);
 int target_open_file(const struct target *target, const char *path);
 
+/* The name of a user, in a static buffer where he has none. */
+const char *target_user(uid_t uid);
+
 /* The command line behind java and its options: "Main args", "/path/app.jar args"; that of another
  * program from its own name on: "javac args". */
 void process_java_name(const struct live_process *process, char *name, size_t size);

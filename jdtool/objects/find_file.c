@@ -29,14 +29,6 @@ struct search {
     char what[PATH_MAX + 256]; /* of `worst`, in words */
 };
 
-/* The root directory of a process, to be closed; -1: it has ended, or is not to be looked into. */
-static int process_root(uint32_t pid)
-{
-    char path[32];
-    snprintf(path, sizeof path, "/proc/%u/root", pid);
-    return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-}
-
 bool elf_file_has_id(const struct elf_file *file, const uint8_t *id, size_t size)
 {
     uint8_t its[BUILD_ID_MAX];
@@ -227,7 +219,7 @@ static bool try_process(struct search *search, const char *path)
     if (try_mapping(search)) {
         return keep_path(search, pid, path);
     }
-    int root = process_root(pid);
+    int root = process_root_open((pid_t)pid);
     if (root < 0) {
         return false;
     }
@@ -445,7 +437,7 @@ static bool follow_link(const struct found_file *found, const uint8_t *id, size_
     if (!name || !slash || strchr(name, '/') || name[0] == '\0' || name[0] == '.') {
         return false;
     }
-    int root = found->pid ? process_root(found->pid) : -1;
+    int root = found->pid ? process_root_open((pid_t)found->pid) : -1;
     int length = (int)(slash - found->path);
     bool is_found = false;
     for (int i = 0; i < 3 && !is_found && (root >= 0 || !found->pid); i++) {

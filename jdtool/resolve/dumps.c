@@ -2,6 +2,7 @@
 #include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/others_file.h"
+#include "jdtool/base/processes.h"
 #include "jdtool/resolve/code_blobs.h"
 #include "jdtool/resolve/dumps_private.h"
 
@@ -63,9 +64,7 @@ static bool is_of_another(const struct dumps *dumps, const struct marker *own, u
  * recorded the path without any. */
 static bool stat_in_root(uint32_t pid, const char *path, struct stat *status)
 {
-    char name[48];
-    snprintf(name, sizeof name, "/proc/%u/root", pid);
-    int root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int root = process_root_open((pid_t)pid);
     int fd = root < 0 ? -1 : open_below(root, path, O_PATH);
     bool is = fd >= 0 && fstat(fd, status) == 0;
     descriptor_close(fd);

@@ -2,14 +2,12 @@
 
 #include "jdtool/base/bytes.h"
 #include "jdtool/base/descriptor.h"
+#include "jdtool/base/others_file.h"
 #include "jdtool/base/processes.h"
 #include "jdtool/objects/build_id.h"
 #include "jdtool/perf/perf_data.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,30 +71,23 @@ bool present_may_carry(const char *comm)
 /* Whether one of them may carry virtual ones. */
 static bool put_threads(struct perf_pipe *pipe, pid_t process)
 {
-    char path[PATH_MAX];
     bool carries = false;
-    struct dirent *entry;
-    snprintf(path, sizeof path, "/proc/%d/task", (int)process);
-    DIR *threads = opendir(path);
-    while (threads && (entry = readdir(threads)) != NULL) {
+    DIR *threads = process_threads_open(process);
+    for (pid_t thread; (thread = process_next(threads));) {
+        char path[64];
         char name[64];
-        if (!isdigit((unsigned char)entry->d_name[0])) {
-            continue;
-        }
-        snprintf(path, sizeof path, "/proc/%d/task/%.16s/comm", (int)process, entry->d_name);
+        snprintf(path, sizeof path, "/proc/%d/task/%d/comm", (int)process, (int)thread);
         ssize_t n = descriptor_text(AT_FDCWD, path, name, sizeof name);
         if (n > 0) { /* else it has ended */
             name[n - (name[n - 1] == '\n')] = '\0';
             struct bytes body = {0};
             bytes_u32(&body, (uint32_t)process);
-            bytes_u32(&body, (uint32_t)strtoul(entry->d_name, NULL, 10));
+            bytes_u32(&body, (uint32_t)thread);
             put(pipe, PERF_RECORD_COMM, PERF_RECORD_MISC_USER, &body, name);
             carries |= present_may_carry(name);
         }
     }
-    if (threads) {
-        closedir(threads);
-    }
+    directory_close(threads);
     return carries;
 }
 
@@ -121,13 +112,6 @@ static bool build_id_of(int root, const char *path, uint64_t inode, struct prese
     return size != 0;
 }
 
-static int open_root(pid_t process)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/root", (int)process);
-    return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-}
-
 enum { DEVICE_AT = 40, INODE_AT = 48, PATH_AT = 72 };
 
 void present_build_id(uint8_t *record)
@@ -141,7 +125,7 @@ void present_build_id(uint8_t *record)
     if (header.size > PATH_AT && memchr(record + PATH_AT, '\0', header.size - PATH_AT)) {
         memcpy(&process, record + sizeof header, sizeof process);
         memcpy(&inode, record + INODE_AT, sizeof inode);
-        int root = record[PATH_AT] == '/' ? open_root((pid_t)process) : -1;
+        int root = record[PATH_AT] == '/' ? process_root_open((pid_t)process) : -1;
         if (build_id_of(root, (const char *)record + PATH_AT, inode, &id)) {
             header.misc |= PERF_RECORD_MISC_MMAP_BUILD_ID;
             memcpy(record + DEVICE_AT, &id, sizeof id);
@@ -194,7 +178,8 @@ static bool put_mapping(void *context, struct process_mapping *mapping)
 static void put_mappings(struct perf_pipe *pipe, pid_t process, enum present_by by)
 {
     char path[64];
-    struct presented to = {pipe, process, by == PRESENT_BY_BUILD_ID ? open_root(process) : -1,
+    struct presented to = {pipe, process,
+                           by == PRESENT_BY_BUILD_ID ? process_root_open(process) : -1,
                            by != PRESENT_BY_PATH};
     snprintf(path, sizeof path, "/proc/%d/maps", (int)process);
     process_mappings(open(path, O_RDONLY | O_CLOEXEC), put_mapping, &to);
@@ -229,19 +214,13 @@ static void put_end(struct perf_pipe *pipe, pid_t process, uint32_t thread, uint
 
 void present_no_more(struct perf_pipe *pipe, pid_t process, uint64_t time)
 {
-    char path[32];
-    const struct dirent *entry;
-    snprintf(path, sizeof path, "/proc/%d/task", (int)process);
-    DIR *threads = opendir(path);
-    while (threads && (entry = readdir(threads)) != NULL) {
-        uint32_t thread = (uint32_t)strtoul(entry->d_name, NULL, 10);
-        if (thread && thread != (uint32_t)process) {
-            put_end(pipe, process, thread, time);
+    DIR *threads = process_threads_open(process);
+    for (pid_t thread; (thread = process_next(threads));) {
+        if (thread != process) {
+            put_end(pipe, process, (uint32_t)thread, time);
         }
     }
-    if (threads) {
-        closedir(threads);
-    }
+    directory_close(threads);
     put_end(pipe, process, (uint32_t)process, time);
 }
 

@@ -2,9 +2,10 @@
 
 #include "jdtool/base/array.h"
 #include "jdtool/base/descriptor.h"
+#include "jdtool/base/others_file.h"
+#include "jdtool/base/processes.h"
 #include "jdtool/sampler/ring.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,21 +69,15 @@ static int add_thread(struct threads *threads, pid_t thread, int processor,
 int threads_add(struct threads *threads, pid_t process, int processor,
                 const struct perf_event_attr *attr, int output)
 {
-    char path[32];
-    const struct dirent *entry;
     int err = 0;
-    snprintf(path, sizeof path, "/proc/%d/task", (int)process);
     if (!threads->count) {
         take_all_descriptors();
     }
-    DIR *list = opendir(path);
-    while (list && !err && (entry = readdir(list)) != NULL) {
-        pid_t thread = (pid_t)strtol(entry->d_name, NULL, 10);
-        err = thread > 0 ? add_thread(threads, thread, processor, attr, output) : 0;
+    DIR *list = process_threads_open(process);
+    for (pid_t thread; !err && (thread = process_next(list));) {
+        err = add_thread(threads, thread, processor, attr, output);
     }
-    if (list) {
-        closedir(list);
-    }
+    directory_close(list);
     return err;
 }
 

@@ -3,10 +3,10 @@
 #include "jdtool/base/array.h"
 #include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
+#include "jdtool/base/others_file.h"
 #include "jdtool/base/output_file.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -85,11 +85,10 @@ static int compare(const void *a, const void *b)
 
 static int read_directory(struct slice_files *files)
 {
-    int fd = fcntl(files->directory, F_DUPFD_CLOEXEC, 3);
-    DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
+    DIR *entries = directory_open(files->directory, ".");
     const struct dirent *entry;
     int err = entries ? 0 : -errno;
-    while (entries && !err && (entry = readdir(entries))) {
+    while (!err && (entry = directory_next(entries))) {
         struct stat status;
         uint64_t seconds;
         if (time_of(entry->d_name, &seconds) &&
@@ -98,11 +97,7 @@ static int read_directory(struct slice_files *files)
             err = add(files, entry->d_name, seconds, (uint64_t)status.st_size);
         }
     }
-    if (entries) {
-        closedir(entries);
-    } else {
-        descriptor_close(fd);
-    }
+    directory_close(entries);
     if (!err && files->list) {
         qsort(files->list, files->count, sizeof *files->list, compare);
     }

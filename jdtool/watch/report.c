@@ -1,3 +1,4 @@
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/text.h"
 #include "jdtool/watch/watch_private.h"
 
@@ -39,12 +40,10 @@ uint64_t watch_rss_of(pid_t pid)
 {
     char path[32];
     char text[128] = "";
-    char *end = text;
+    char *end;
     snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
-    FILE *file = pid ? fopen(path, "re") : NULL;
-    if (file) {
-        (void)!fgets(text, sizeof text, file);
-        (void)fclose(file);
+    if (pid) {
+        (void)descriptor_text(AT_FDCWD, path, text, sizeof text);
     }
     (void)strtoull(text, &end, 10);
     return strtoull(end, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);

@@ -1,7 +1,7 @@
 #include "jdtool/watch/slicing.h"
 
 #include "jdtool/base/descriptor.h"
-
+#include "jdtool/base/text.h"
 #include "jdtool/confined/confined.h"
 
 #include <errno.h>
@@ -16,25 +16,11 @@
 
 /* ---- Its command line ---- */
 
-enum { WORDS_MAX = 24 };
-
-static void add_word(char **words, const char *name, const char *value)
-{
-    size_t count = 0;
-    while (words[count]) {
-        count++;
-    }
-    if (count < WORDS_MAX - 1 &&
-        asprintf(&words[count], "--%s%s%s", name, *value ? "=" : "", value) < 0) {
-        words[count] = NULL;
-    }
-}
-
-static void add_number(char **words, const char *name, unsigned number)
+static void add_number(struct words *words, const char *format, unsigned number)
 {
     char text[16];
     snprintf(text, sizeof text, "%u", number);
-    add_word(words, name, text);
+    words_add(words, format, text);
 }
 
 /* ---- Its beginning ---- */
@@ -55,37 +41,33 @@ static int forget_servers(void *context)
 static int run(struct slicing *slicing, const struct watch_jvm_options *options,
                const struct slicer_ends *ends)
 {
-    char *words[WORDS_MAX] = {strdup("/proc/self/exe"), strdup("live"), strdup("watch-slicer")};
+    struct words words = {0};
     const int keep[] = {ends->orders, ends->out, ends->parent, ends->at_work};
-    int err = words[0] && words[1] && words[2] ? 0 : -ENOMEM;
-    if (!err) {
-        add_number(words, "parent", (unsigned)ends->parent);
-        add_number(words, "orders", (unsigned)ends->orders);
-        add_number(words, "out", (unsigned)ends->out);
-        add_number(words, "at-work", (unsigned)ends->at_work);
-        add_number(words, "slice", options->slice);
-        for (uint32_t i = 0; i < options->format_count; i++) {
-            add_word(words, "format", options->formats[i]->name);
-        }
-        if (options->threads) {
-            add_word(words, "threads", "");
-        }
-        const struct child_options child = {
-            .arguments = words,
-            .in = ends->in,
-            .out = -1,
-            .err = slicing->says,
-            .keep = keep,
-            .keep_count = sizeof keep / sizeof *keep,
-            .own_group = true, /* Ctrl-C is for us, who then end it */
-            .death_signal = SIGKILL,
-            .prepare = forget_servers,
-        };
-        err = child_start(&slicing->child, &child);
+    WORDS_ADD(&words, "/proc/self/exe", "live", "watch-slicer");
+    add_number(&words, "--parent=%s", (unsigned)ends->parent);
+    add_number(&words, "--orders=%s", (unsigned)ends->orders);
+    add_number(&words, "--out=%s", (unsigned)ends->out);
+    add_number(&words, "--at-work=%s", (unsigned)ends->at_work);
+    add_number(&words, "--slice=%s", options->slice);
+    for (uint32_t i = 0; i < options->format_count; i++) {
+        words_add(&words, "--format=%s", options->formats[i]->name);
     }
-    for (size_t i = 0; i < WORDS_MAX; i++) {
-        free(words[i]);
+    if (options->threads) {
+        WORDS_ADD(&words, "--threads");
     }
+    const struct child_options child = {
+        .arguments = words.list,
+        .in = ends->in,
+        .out = -1,
+        .err = slicing->says,
+        .keep = keep,
+        .keep_count = sizeof keep / sizeof *keep,
+        .own_group = true, /* Ctrl-C is for us, who then end it */
+        .death_signal = SIGKILL,
+        .prepare = forget_servers,
+    };
+    int err = words.failed ? -ENOMEM : child_start(&slicing->child, &child);
+    words_free(&words);
     return err;
 }
 

@@ -3,7 +3,7 @@
 #include "jdtool/base/message.h"
 #include "jdtool/base/processes.h"
 #include "jdtool/base/text.h"
-#include "jdtool/doctor/doctor.h"
+#include "jdtool/live/target.h"
 #include "jdtool/live/verbs.h"
 #include "jdtool/watch/labels.h"
 
@@ -88,7 +88,7 @@ static void print_row(const struct jvm_row *row, double seconds)
         return; /* it has ended meanwhile */
     }
     if (err == 0) {
-        user = doctor_user(target.uid);
+        user = target_user(target.uid);
         profile = can_be_profiled(&target);
         read_container(&target.process, container);
         if (target.java) {
