@@ -1,7 +1,6 @@
 #include "jdtool/walk/layout.h"
 
 #include "format/jitdump.h"
-#include "hotspot/layout.h"
 #include "jdtool/base/descriptor.h"
 #include "jdtool/objects/elf_file.h"
 
@@ -84,25 +83,33 @@ static bool find_symbol(const struct libjvm *libjvm, const char *name, uint64_t 
     return is;
 }
 
-/* Opens both, and reads the tables. *memory is to be closed. 0 or a negative errno. */
-static int read_layout(int directory, const char *libjvm, uint64_t bias,
-                       struct other_memory *memory, struct hotspot_layout *layout)
+/* Close it in any case. 0 or a negative errno. */
+static int open_memory(int directory, struct other_memory *memory)
 {
-    struct library library = {.file = ELF_FILE_NONE, .bias = bias};
-    const struct libjvm its = {&memory->memory, find_symbol, &library};
-    int root = openat(directory, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int err = root < 0 ? -errno : 0;
-    memory->memory.read = read_pieces;
-    memory->fd = openat(directory, "mem", O_RDONLY | O_CLOEXEC);
-    err = err ? err : memory->fd < 0 ? -errno : 0;
+    *memory = (struct other_memory){
+        .memory.read = read_pieces,
+        .fd = openat(directory, "mem", O_RDONLY | O_CLOEXEC),
+    };
+    int err = memory->fd < 0 ? -errno : 0;
     memory->pages = calloc(PAGES_KEPT, sizeof *memory->pages);
-    err = err || memory->pages ? err : -ENOMEM;
+    return err || memory->pages ? err : -ENOMEM;
+}
+
+int layout_read(int directory, const char *libjvm, uint64_t bias, struct hotspot_layout *layout)
+{
+    struct other_memory memory;
+    struct library library = {.file = ELF_FILE_NONE, .bias = bias};
+    const struct libjvm its = {&memory.memory, find_symbol, &library};
+    int err = open_memory(directory, &memory);
+    int root = openat(directory, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    err = err ? err : root < 0 ? -errno : 0;
     if (!err && (elf_file_open(root, libjvm, &library.file) != OBJECT_SOUND ||
                  !hotspot_layout_read(&its, layout))) {
         err = -ENOTSUP;
     }
     elf_file_close(&library.file);
     descriptor_close(root);
+    close_memory(&memory);
     return err;
 }
 
@@ -155,22 +162,21 @@ static bool take_heaps(struct memory *memory, const struct hotspot_layout *layou
     return count > 0 && count <= WALK_HEAPS;
 }
 
-int layout_read(int directory, const char *libjvm, uint64_t bias, struct walk_layout *walk,
-                uint32_t *version)
+int layout_code_cache(int directory, const struct hotspot_layout *layout, struct walk_layout *walk,
+                      uint32_t *version)
 {
     struct other_memory memory;
-    struct hotspot_layout layout;
     int64_t major = 0;
-    int err = read_layout(directory, libjvm, bias, &memory, &layout);
-    if (!err && !take_fields(&layout, walk)) {
+    int err = open_memory(directory, &memory);
+    if (!err && !take_fields(layout, walk)) {
         err = -ENOTSUP;
     }
-    if (!err && !take_heaps(&memory.memory, &layout, walk)) {
+    if (!err && !take_heaps(&memory.memory, layout, walk)) {
         err = -EAGAIN;
     }
     /* That of JDK 8 is HotSpot's own, 25. */
     bool is_known =
-        !err && !walk->is_8 && place_read(&memory.memory, &layout.places[VM_VERSION], 0, &major);
+        !err && !walk->is_8 && place_read(&memory.memory, &layout->places[VM_VERSION], 0, &major);
     *version = is_known ? (uint32_t)major : 0;
     close_memory(&memory);
     return err;
@@ -206,8 +212,8 @@ static int take_frozen(struct memory *memory, const struct hotspot_layout *layou
     return 0;
 }
 
-int layout_read_frozen(int directory, const char *libjvm, uint64_t bias, const int64_t *told,
-                       struct walk_frozen *frozen)
+int layout_frozen(int directory, const struct hotspot_layout *layout, const int64_t *told,
+                  struct walk_frozen *frozen)
 {
     uint32_t fact[JITDUMP_CODE_KEYS] = {0};
     for (int key = JITDUMP_CODE_FROZEN_FIRST; key < JITDUMP_CODE_KEYS; key++) {
@@ -231,9 +237,8 @@ int layout_read_frozen(int directory, const char *libjvm, uint64_t bias, const i
         return -ENOTSUP;
     }
     struct other_memory memory;
-    struct hotspot_layout layout;
-    int err = read_layout(directory, libjvm, bias, &memory, &layout);
-    err = err ? err : take_frozen(&memory.memory, &layout, frozen);
+    int err = open_memory(directory, &memory);
+    err = err ? err : take_frozen(&memory.memory, layout, frozen);
     close_memory(&memory);
     return err;
 }

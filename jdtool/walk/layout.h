@@ -7,22 +7,27 @@
 #ifndef JD_TOOL_WALK_LAYOUT_H
 #define JD_TOOL_WALK_LAYOUT_H
 
+#include "hotspot/layout.h"
 #include "jdtool/walk/shared.h"
 
 #include <stdint.h>
 
 /*
- * directory: /proc/PID, open; libjvm: its path as the process sees it; bias: where its address 0 is
- * mapped; *version: of the JDK, 0: it is older than 11. 0; -EAGAIN: the JVM has no code cache yet;
- * -ENOTSUP: it is not described; or another negative errno. No message.
+ * Reads the tables. directory: /proc/PID, open; libjvm: its path as the process sees it; bias:
+ * where its address 0 is mapped. 0 or a negative errno, as the following: -ENOTSUP: it is not
+ * described. No message.
  */
-int layout_read(int directory, const char *libjvm, uint64_t bias, struct walk_layout *layout,
-                uint32_t *version);
+int layout_read(int directory, const char *libjvm, uint64_t bias, struct hotspot_layout *layout);
 
-/* The same for its heap, which must have been made: all of *frozen that its dump does not tell
- * (told: JITDUMP_CODE_FROZEN_FIRST and those behind it), and that as well. entry_pc is 0 in JDKs
- * that do not tell (21). */
-int layout_read_frozen(int directory, const char *libjvm, uint64_t bias, const int64_t *told,
-                       struct walk_frozen *frozen);
+/* The code cache by these tables. *version: of the JDK, 0: it is older than 11. -EAGAIN: the JVM
+ * has no code cache yet. */
+int layout_code_cache(int directory, const struct hotspot_layout *layout, struct walk_layout *walk,
+                      uint32_t *version);
+
+/* The heap, which must have been made (-EAGAIN): all of *frozen that its dump does not tell (told:
+ * JITDUMP_CODE_FROZEN_FIRST and those behind it), and that as well. entry_pc is 0 in JDKs that do
+ * not tell (21). */
+int layout_frozen(int directory, const struct hotspot_layout *layout, const int64_t *told,
+                  struct walk_frozen *frozen);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -22,29 +23,52 @@ static int map_fd(const struct walk_program *program, const char *name)
     return bpf.map_fd(find(program, name));
 }
 
+/* What is mapped here, and where in struct walk_program that is told. */
+static const struct {
+    const char *name;
+    size_t at;
+} mapped[] = {
+    {"pages", offsetof(struct walk_program, pages)},
+    {"blobs", offsetof(struct walk_program, blobs)},
+    {"rows", offsetof(struct walk_program, rows)},
+    {"full_rows", offsetof(struct walk_program, full_rows)},
+    {"mappings", offsetof(struct walk_program, mappings)},
+    {"jvms", offsetof(struct walk_program, jvms)},
+    {"wanted", offsetof(struct walk_program, wanted)},
+    {"configs", offsetof(struct walk_program, config)},
+};
+#define MAPPED (sizeof mapped / sizeof *mapped)
+
 /* What a table takes in memory: values stand at multiples of 8, and pages are whole. */
-static void *map_table(const struct walk_program *program, const char *name)
+static size_t size_of(const struct bpf_map *map)
 {
-    const struct bpf_map *map = find(program, name);
     size_t size = ((size_t)bpf.value_size(map) + 7) / 8 * 8 * bpf.max_entries(map);
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    void *at = mmap(NULL, (size + page - 1) / page * page, PROT_READ | PROT_WRITE, MAP_SHARED,
-                    bpf.map_fd(map), 0);
-    return at == MAP_FAILED ? NULL : at;
+    return (size + page - 1) / page * page;
 }
 
 static bool map_tables(struct walk_program *program)
 {
-    program->pages = map_table(program, "pages");
-    program->blobs = map_table(program, "blobs");
-    program->rows = map_table(program, "rows");
-    program->full_rows = map_table(program, "full_rows");
-    program->mappings = map_table(program, "mappings");
-    program->jvms = map_table(program, "jvms");
-    program->wanted = map_table(program, "wanted");
-    program->config = map_table(program, "configs");
-    return program->pages && program->blobs && program->rows && program->full_rows &&
-           program->mappings && program->jvms && program->wanted && program->config;
+    for (size_t i = 0; i < MAPPED; i++) {
+        const struct bpf_map *map = find(program, mapped[i].name);
+        void *at = mmap(NULL, size_of(map), PROT_READ | PROT_WRITE, MAP_SHARED, bpf.map_fd(map), 0);
+        if (at == MAP_FAILED) {
+            return false;
+        }
+        memcpy((char *)program + mapped[i].at, &at, sizeof at);
+    }
+    return true;
+}
+
+static void unmap_tables(const struct walk_program *program)
+{
+    for (size_t i = 0; i < MAPPED; i++) {
+        void *at;
+        memcpy(&at, (const char *)program + mapped[i].at, sizeof at);
+        if (at) {
+            (void)munmap(at, size_of(find(program, mapped[i].name)));
+        }
+    }
 }
 
 /* False: the object has no such tables. */
@@ -122,25 +146,10 @@ const char *walk_program_load(struct walk_program *program, const struct walk_ro
     return NULL;
 }
 
-static void unmap(const struct walk_program *program, const char *name, void *table)
-{
-    const struct bpf_map *map = find(program, name);
-    if (table) {
-        (void)munmap(table, ((size_t)bpf.value_size(map) + 7) / 8 * 8 * bpf.max_entries(map));
-    }
-}
-
 void walk_program_close(struct walk_program *program)
 {
     if (program->object) {
-        unmap(program, "pages", program->pages);
-        unmap(program, "blobs", program->blobs);
-        unmap(program, "rows", program->rows);
-        unmap(program, "full_rows", program->full_rows);
-        unmap(program, "mappings", program->mappings);
-        unmap(program, "jvms", program->jvms);
-        unmap(program, "wanted", program->wanted);
-        unmap(program, "configs", program->config);
+        unmap_tables(program);
         bpf.close(program->object);
     }
     *program = (struct walk_program){.programs = {-1, -1, -1}};

@@ -1,8 +1,6 @@
 /*
- * Has the stacks of JVMs walked in the kernel (walk.bpf.c): looks after the program's tables, in a
- * process that has no rights but to look into those that are sampled (walker.c). Which process is a
- * JVM with a dump shows by what it maps; code comes from its dump as it grows, rows of files when a
- * walk came there first.
+ * Has the stacks of JVMs walked in the kernel (walk.bpf.c): loads the program, and has its tables
+ * made by a process of its own (maker.h), for which it opens what that may look into.
  *
  * Of a JVM the tables know nothing at first, or of what has just been compiled or mapped: then the
  * program has the stack copied, so nothing here has to be in time. Nor has the program itself: the
@@ -23,14 +21,12 @@
 /* What a recording has to have before walking is worth its start, in stacks. */
 #define WALK_AFTER 300
 
-#define WALK_OLDEST_BY_DEFAULT 17 /* that tests hold against copies */
-
 struct walker_options {
     unsigned depth;  /* frames; what is further out is left out, and that is told */
     unsigned after;  /* so many stacks are copied before it begins: of fewer it is not worth it */
     bool compares;   /* each stack that was walked is copied as well, and both are compared */
-    bool is_default; /* nobody asked for it: JVMs older than WALK_OLDEST_BY_DEFAULT are left alone,
-                        and it is not told where it cannot be had */
+    bool is_default; /* nobody asked for it: JVMs older than those that tests hold against copies
+                        are left alone, and it is not told where it cannot be had */
 };
 
 struct walker;
