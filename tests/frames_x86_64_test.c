@@ -362,42 +362,45 @@ TEST_WITH(test_prologue_and_epilogue, NULL, teardown)
     assert_int_equal(frames.undecodable, 0);
 }
 
-/* sp goes down on one of two ways, and comes back from where it was pushed. */
+/* C2's String.indexOf: sp goes down on one of two ways, where it is copied once more, and comes
+ * back from where it was pushed. */
 TEST_WITH(test_saved_stack_pointer, NULL, teardown)
 {
     static const uint8_t code[] = {
-        0x55,                   /* 00 push rbp */
-        0x48, 0x83, 0xec, 0x70, /* 01 sub rsp,70h */
-        0x48, 0x8b, 0xcc,       /* 05 mov rcx,rsp */
-        0x83, 0xfa, 0x10,       /* 08 cmp edx,10h */
-        0x73, 0x04,             /* 0b jae 11h */
-        0x48, 0x83, 0xec, 0x10, /* 0d sub rsp,10h */
-        0x51,                   /* 11 push rcx */
-        0x33, 0xc9,             /* 12 xor ecx,ecx */
-        0x50,                   /* 14 push rax */
-        0x58,                   /* 15 pop rax */
-        0x5c,                   /* 16 pop rsp */
-        0x83, 0xfb, 0xff,       /* 17 cmp ebx,-1 */
-        0x48, 0x83, 0xc4, 0x70, /* 1a add rsp,70h */
-        0x5d,                   /* 1e pop rbp */
-        0xc3,                   /* 1f ret */
+        0x55,                         /* 00 push rbp */
+        0x48, 0x83, 0xec, 0x70,       /* 01 sub rsp,70h */
+        0x48, 0x8d, 0x44, 0x24, 0x20, /* 05 lea rax,[rsp+20h] */
+        0x48, 0x8b, 0xcc,             /* 0a mov rcx,rsp */
+        0x83, 0xfa, 0x10,             /* 0d cmp edx,10h */
+        0x73, 0x07,                   /* 10 jae 19h */
+        0x48, 0x83, 0xec, 0x10,       /* 12 sub rsp,10h */
+        0x48, 0x8b, 0xfc,             /* 16 mov rdi,rsp */
+        0x51,                         /* 19 push rcx */
+        0x33, 0xc9,                   /* 1a xor ecx,ecx */
+        0x50,                         /* 1c push rax */
+        0x58,                         /* 1d pop rax */
+        0x5c,                         /* 1e pop rsp */
+        0x83, 0xfb, 0xff,             /* 1f cmp ebx,-1 */
+        0x48, 0x83, 0xc4, 0x70,       /* 22 add rsp,70h */
+        0x5d,                         /* 26 pop rbp */
+        0xc3,                         /* 27 ret */
     };
     analyse(code, sizeof code, FRAMES_COMPILED);
-    check_sp(0x08, 0x80, -16);
-    const struct frame_row *row = frames_at(&frames, 0x11);
+    check_sp(0x0d, 0x80, -16);
+    const struct frame_row *row = frames_at(&frames, 0x19);
     assert_int_equal(row->cfa, FRAME_CFA_REG);
     assert_int_equal(row->cfa_reg, 2);
     assert_int_equal(row->cfa_offset, 0x80);
-    for (uint32_t offset = 0x14; offset <= 0x16; offset++) {
+    for (uint32_t offset = 0x1c; offset <= 0x1e; offset++) {
         row = frames_at(&frames, offset);
         assert_int_equal(row->cfa, FRAME_CFA_SAVED);
-        assert_int_equal(row->cfa_reg, offset == 0x15);
+        assert_int_equal(row->cfa_reg, offset == 0x1d);
         assert_int_equal(row->cfa_offset, 0x80);
         assert_int_equal(row->ra, FRAME_AT_CFA);
         assert_int_equal(row->fp, FRAME_AT_CFA);
     }
-    check_sp(0x17, 0x80, -16);
-    check_sp(0x1e, 16, -16);
+    check_sp(0x1f, 0x80, -16);
+    check_sp(0x26, 16, -16);
     assert_int_equal(frames.frame_size, 0x80);
 }
 

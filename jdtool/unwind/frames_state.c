@@ -205,11 +205,11 @@ static void copy_sp(struct flow_state *state, const struct flow_rules *rules, ui
         return;
     }
     overwrite(state, rules, reg);
-    /* sp itself is kept to be restored; an address in the frame, as of the handle that a native
-     * static method gets, is not. */
-    bool is_kept = value == 0 && state->alias != 0;
-    if (state->sp != FLOW_UNKNOWN &&
-        (state->alias == FLOW_UNKNOWN || state->alias_reg == reg || is_kept)) {
+    /* Only sp itself is kept to be restored, or where the caller's is: not an address in the frame,
+     * as of the handle that a native static method gets. The first one, for C2's String.indexOf
+     * copies sp once more, behind the room that it makes. */
+    bool is_kept = value == 0 || value == state->sp;
+    if (state->sp != FLOW_UNKNOWN && state->alias == FLOW_UNKNOWN && is_kept) {
         state->alias_reg = reg;
         state->alias = state->sp - value;
     }
