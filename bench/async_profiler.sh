@@ -27,9 +27,9 @@ build_truth() {
         fail "bench/truth does not compile: $(head -n 3 "$scratch/run.err")"
 }
 
-# Who is compared. asprof-X is async-profiler -e cpu (perf_events), itimer, and cpu with cstack=vmx (native frames
-# below Java's, too); jdperf-X is the same recording by frame pointers, or with copied stacks.
-async_profiler_all=(asprof-cpu asprof-itimer asprof-vmx jdperf-fp jdperf-dwarf)
+# Who is compared: async-profiler -e cpu (perf_events) and itimer; jdperf as it is by default, with copied stacks, by
+# frame pointers, and with perf record as its sampler.
+async_profiler_all=(asprof-cpu asprof-itimer jdperf jdperf-copy jdperf-fp jdperf-perf)
 sampling_hz=997
 
 # as_profiled WHO RESULT COMMAND...: sets command to COMMAND (a java with its flags), profiled by WHO into RESULT.
@@ -40,9 +40,13 @@ as_profiled() {
     none) command=("$@") && return ;;
     asprof-cpu) options=event=cpu ;;
     asprof-itimer) options=event=itimer ;;
-    asprof-vmx) options=event=cpu,cstack=vmx ;;
-    jdperf-*)
-        command=("$here/../scripts/jdperf" record -o "$into" -F "$sampling_hz" --stacks "${who#jdperf-}" -- "$@")
+    jdperf*)
+        command=("$here/../scripts/jdperf" record -o "$into" -F "$sampling_hz")
+        case $who in
+        jdperf-perf) command+=(--sampler perf) ;;
+        jdperf-*) command+=(--stacks "${who#jdperf-}") ;;
+        esac
+        command+=(-- "$@")
         return
         ;;
     esac
@@ -52,7 +56,7 @@ as_profiled() {
 # samples_of WHO RESULT: one sample a line, see truth/JfrSamples.java.
 samples_of() {
     case $1 in
-    jdperf-*) python3 "$here/truth/perf_samples.py" "$jdtool" "$2" ;;
+    jdperf*) python3 "$here/truth/perf_samples.py" "$jdtool" "$2" ;;
     *) "$jdk/bin/java" -cp "$scratch/classes" JfrSamples "$2" ;;
     esac
 }

@@ -66,6 +66,11 @@ asprof() {
     jattach "$1" load /usr/local/lib/libasyncProfiler.so true "stop,file=$file"
 }
 
+# samply 0.13.1 does not end after `-d` seconds where it attaches: Ctrl-C ends it.
+samply() {
+    timeout --foreground --preserve-status -s INT 10 samply "$@"
+}
+
 # task WORDS SECONDS FILE COMMAND: types it, which has to make FILE.
 task() {
     local what=$1 seconds=$2 file=$3 typed=$4 took least='' most='' from round

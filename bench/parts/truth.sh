@@ -3,7 +3,7 @@
 
 part_truth() {
     [ "$peer_async" = 1 ] || return 0
-    local modes=(compiled lines deep interpreted jni kernel gc churn virtual) mode who round seconds=${TRUTH_SECONDS:-20} times=$rounds
+    local modes=(compiled lines deep interpreted jni kernel gc churn short virtual parked) mode who round seconds=${TRUTH_SECONDS:-20} times=$rounds
     [ "$small" = 0 ] || seconds=3 times=1
     [ "$times" -le 3 ] || times=3
     local major
@@ -11,7 +11,7 @@ part_truth() {
     build_truth
     for ((round = 0; round < times; round++)); do
         for mode in "${modes[@]}"; do
-            [ "$mode" != virtual ] || [ "$major" -ge 21 ] || continue
+            [[ $mode != @(virtual|parked) ]] || [ "$major" -ge 21 ] || continue
             for who in "${async_profiler_all[@]}"; do
                 progress "truth: round $((round + 1)) of $times, $mode, $who"
                 truth_run "$mode" "$who" "$seconds"

@@ -7,6 +7,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -215,28 +216,80 @@ public final class Truth {
         sink += mix(sink, 6);
     }
 
-    static void virtually(long end) throws Exception {
+    /** Runs 40 tasks at a time on virtual threads of their own, those of the two kinds in turn. */
+    static void virtually(long end, Runnable first, Runnable second) throws Exception {
+        warm(List.of(first, second));
         Method start = Thread.class.getMethod("startVirtualThread", Runnable.class);
         while (System.nanoTime() < end) {
             List<Thread> threads = new ArrayList<>();
             for (int i = 0; i < 40; i++) {
-                boolean first = i % 2 == 0;
-                threads.add((Thread) start.invoke(null, (Runnable) () -> {
-                    for (int n = 0; n < 5; n++) {
-                        long before = cpu();
-                        if (first) {
-                            virtualA();
-                        } else {
-                            virtualB();
-                        }
-                        took(first ? "virtualA" : "virtualB", cpu() - before);
-                        Thread.yield();
-                    }
-                }));
+                threads.add((Thread) start.invoke(null, i % 2 == 0 ? first : second));
             }
             for (Thread thread : threads) {
                 thread.join();
             }
+        }
+    }
+
+    static void yielding(String kind, Runnable work) {
+        timed(kind, work);
+        for (int n = 0; n < 4 * scale; n++) {
+            Thread.yield();
+            timed(kind, work);
+        }
+    }
+
+    // ---- parked: virtual threads that yield at the end of 200 calls, which HotSpot then keeps in the heap ----
+
+    static void parkedA(int depth) {
+        if (depth == 0) {
+            yielding("parkedA", Truth::virtualA);
+        } else {
+            parkedA(depth - 1);
+        }
+    }
+
+    static void parkedB(int depth) {
+        if (depth == 0) {
+            yielding("parkedB", Truth::virtualB);
+        } else {
+            parkedB(depth - 1);
+        }
+    }
+
+    // ---- short: threads that live for 5 ms of work, one after the other, 2 ms of the main thread's between them ----
+
+    static void during(String kind, long nanoseconds) {
+        long start = cpu();
+        long until = start + nanoseconds;
+        while (cpu() < until) {
+            sink = multiplied(sink);
+        }
+        took(kind, cpu() - start);
+    }
+
+    static long multiplied(long x) {
+        for (int i = 0; i < 2000; i++) {
+            x = x * 31 + i;
+        }
+        return x;
+    }
+
+    static void shortThread() {
+        during("shortThread", 5_000_000 * scale);
+    }
+
+    static void longThread() {
+        during("longThread", 2_000_000 * scale);
+    }
+
+    static void briefly(long end) throws InterruptedException {
+        warm(List.of(Truth::shortThread, Truth::longThread));
+        while (System.nanoTime() < end) {
+            Thread thread = new Thread(Truth::shortThread);
+            thread.start();
+            thread.join();
+            longThread();
         }
     }
 
@@ -325,13 +378,17 @@ public final class Truth {
         out.writeShort(0);
     }
 
-    /** Has the kinds' methods compiled first, but for what they do. */
-    private static void inTurn(long end, Map<String, Runnable> kinds) {
+    /** Has the kinds' methods compiled, but for what they do. */
+    private static void warm(Collection<Runnable> kinds) {
         scale = 0;
         for (int i = 0; i < 20_000; i++) {
-            kinds.values().forEach(Runnable::run);
+            kinds.forEach(Runnable::run);
         }
         scale = 1;
+    }
+
+    private static void inTurn(long end, Map<String, Runnable> kinds) {
+        warm(kinds.values());
         while (System.nanoTime() < end) {
             kinds.forEach(Truth::timed);
         }
@@ -359,7 +416,10 @@ public final class Truth {
                 }
                 threadsTook();
             }
-            case "virtual" -> virtually(end);
+            case "virtual" -> virtually(end, () -> yielding("virtualA", Truth::virtualA),
+                    () -> yielding("virtualB", Truth::virtualB));
+            case "parked" -> virtually(end, () -> parkedA(200), () -> parkedB(200));
+            case "short" -> briefly(end);
             case "churn" -> churn(end);
             default -> throw new IllegalArgumentException("no mode " + Arrays.toString(args));
         }

@@ -13,7 +13,7 @@ Prints NAME<tab>VALUE lines:
     broken            samples with a frame that has no name, in percent
     rooted            samples whose stack reaches its thread's beginning, in percent
     line error        mode lines: the share error by the line of hotLines
-    depth wrong       mode deep: stacks without the frames that the depth says, in percent
+    depth wrong       modes deep and parked: stacks without the frames that the depth says, in percent
     kernel share      mode kernel: samples in the kernel less the kernel's time, in points of percent
 """
 import collections
@@ -89,9 +89,12 @@ def main():
             kind = kind_of(names, truth)
         if kind:
             seen[kind] += 1
-        if mode == "deep" and kind:
+        if kind and mode == "deep":
             deep += 1
             wrong += names.count("Truth.down") != int(kind[4:]) + 1
+        elif kind and mode == "parked":
+            deep += 1
+            wrong += names.count("Truth." + kind) != 201
     def tell(name, value):
         print("%s\t%.3f" % (name, value))
     tell("samples", total)
@@ -104,7 +107,7 @@ def main():
         tell("found %", 100 * sum(seen.values()) / total / part)
     tell("broken %", 100 * broken / total)
     tell("rooted %", 100 * rooted / total)
-    if mode == "deep":
+    if mode in ("deep", "parked"):
         tell("depth wrong %", 100 * wrong / max(1, deep))
     if mode == "kernel":
         tell("kernel share off", 100 * kernel / total - 100 * process["kernel"] / sum(process.values()))

@@ -9,7 +9,7 @@ import collections
 import statistics
 import sys
 
-WHO = ["asprof-cpu", "asprof-itimer", "asprof-vmx", "jdperf-fp", "jdperf-dwarf"]
+WHO = ["asprof-cpu", "asprof-itimer", "jdperf", "jdperf-copy", "jdperf-fp", "jdperf-perf"]
 MODES = {
     "compiled": "compiled: three methods",
     "lines": "lines: of one method, callees inlined",
@@ -19,7 +19,9 @@ MODES = {
     "kernel": "kernel: system calls",
     "gc": "gc: the JVM's own threads",
     "churn": "churn: classes that come and go",
+    "short": "short: threads of 5 ms",
     "virtual": "virtual threads",
+    "parked": "parked: virtual threads, 200 calls deep",
 }
 # What a row is called, the measurement, what it is divided by (None: nothing), decimals.
 COSTS = [
@@ -30,6 +32,7 @@ COSTS = [
     ("its JVM's peak memory", "cost javac: its JVM, peak MB", 100, "%"),
     ("the profile", "cost javac: result, MB", None, "MB"),
     ("a JVM that prints hello, until the profile is ready", "cost hello: until all is done, wall s", None, "s"),
+    ("`java -version`, until the profile is ready", "cost java -version: until all is done, wall s", None, "s"),
 ]
 
 
@@ -92,8 +95,9 @@ def main():
         table("program", (row for row in truth_rows(found, "%s", "found %") if not row[0].startswith("gc")))
         print("Samples with an unnamed frame, and stacks that reach the start of their thread, in percent:\n")
         table("program", truth_rows(found, "%s, %s", "broken %", "rooted %"))
-        print("Named stacks of `deep` without exactly the right frames, in percent; samples in 5 seconds:\n")
-        table("", [("`deep`, wrong depth, %", [median(found, "truth deep: depth wrong %", who) for who in WHO]),
+        print("Stacks of known depth without exactly the right frames, in percent; samples in 5 seconds:\n")
+        table("", [(f"`{mode}`, wrong depth, %", [median(found, f"truth {mode}: depth wrong %", who) for who in WHO])
+                   for mode in ("deep", "parked")] + [
                    ("`compiled`, samples", [median(found, "truth compiled: samples", who, "%.0f") for who in WHO])])
         costs = len(found.get(("cost hello: until all is done, wall s", "none"), []))
         print(f"Cost; {costs} interleaved rounds, median (least-most):\n")
