@@ -13,7 +13,8 @@ Prints NAME<tab>VALUE lines:
     broken            samples with a frame that has no name, in percent
     rooted            samples whose stack reaches its thread's beginning, in percent
     line error        mode lines: the share error by the line of hotLines
-    depth wrong       modes deep and parked: stacks without the frames that the depth says, in percent
+    depth wrong       modes deep and parked: stacks from the chain's end on without the frames that its depth says, in
+                      percent
     kernel share      mode kernel: samples in the kernel less the kernel's time, in points of percent
 """
 import collections
@@ -89,12 +90,10 @@ def main():
             kind = kind_of(names, truth)
         if kind:
             seen[kind] += 1
-        if kind and mode == "deep":
+        if kind and mode in ("deep", "parked") and "Truth.mix" in names:
             deep += 1
-            wrong += names.count("Truth.down") != int(kind[4:]) + 1
-        elif kind and mode == "parked":
-            deep += 1
-            wrong += names.count("Truth." + kind) != 201
+            wrong += (names.count("Truth.down") != int(kind[4:]) + 1 if mode == "deep" else
+                      names.count("Truth." + kind) != 201)
     def tell(name, value):
         print("%s\t%.3f" % (name, value))
     tell("samples", total)
