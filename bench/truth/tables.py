@@ -3,7 +3,8 @@
 
 usage: tables.py HEADING=RESULTS.tsv[,RESULTS.tsv...]...
 
-Medians of all rounds of a heading's files; in parentheses, the least and the most of the rounds.
+Medians of all rounds of a heading's files; in parentheses, the least and the most of the rounds. The summary, which
+is docs/async-profiler.md's, has the headings' values in one cell.
 """
 import collections
 import statistics
@@ -23,16 +24,30 @@ MODES = {
     "virtual": "virtual threads",
     "parked": "parked: virtual threads, 200 calls deep",
 }
-# What a row is called, the measurement, what it is divided by (None: nothing), decimals.
+# What a row is called, the measurement, whether it is divided by that without a profiler, the unit.
 COSTS = [
-    ("javac, wall time of the program alone", "cost javac: the program, wall s", 100, "%"),
-    ("its JVM's processor time", "cost javac: its JVM, cpu s", 100, "%"),
-    ("processor time of all processes, up to the finished profile", "cost javac: all processes, cpu s", 100, "%"),
-    ("wall time until the profile is ready", "cost javac: until all is done, wall s", 100, "%"),
-    ("its JVM's peak memory", "cost javac: its JVM, peak MB", 100, "%"),
-    ("the profile", "cost javac: result, MB", None, "MB"),
-    ("a JVM that prints hello, until the profile is ready", "cost hello: until all is done, wall s", None, "s"),
-    ("`java -version`, until the profile is ready", "cost java -version: until all is done, wall s", None, "s"),
+    ("javac, wall time of the program alone", "cost javac: the program, wall s", True, "%"),
+    ("its JVM's processor time", "cost javac: its JVM, cpu s", True, "%"),
+    ("processor time of all processes, up to the finished profile", "cost javac: all processes, cpu s", True, "%"),
+    ("wall time until the profile is ready", "cost javac: until all is done, wall s", True, "%"),
+    ("its JVM's peak memory", "cost javac: its JVM, peak MB", True, "%"),
+    ("the profile", "cost javac: result, MB", False, "MB"),
+    ("a JVM that prints hello, until the profile is ready", "cost hello: until all is done, wall s", False, "s"),
+    ("`java -version`, until the profile is ready", "cost java -version: until all is done, wall s", False, "s"),
+]
+# Of the summary: what a row is called, the measurement, whether it is divided by that without a profiler, the form.
+SUMMARY = [
+    ("error of the shares, `compiled`, %", "truth compiled: share error %", False, "%.1f"),
+    ("error of the shares, `deep`, %", "truth deep: share error %", False, "%.1f"),
+    ("error of the shares, `jni`, %", "truth jni: share error %", False, "%.1f"),
+    ("samples with an unnamed frame, `churn`, %", "truth churn: broken %", False, "%.1f"),
+    ("time found, `short`, %", "truth short: found %", False, "%.0f"),
+    ("incomplete stacks of virtual threads, `parked`, %", "truth parked: depth wrong %", False, "%.1f"),
+    ("javac's wall time, %", "cost javac: until all is done, wall s", True, "%.0f"),
+    ("processor time of all processes, %", "cost javac: all processes, cpu s", True, "%.0f"),
+    ("javac's profile, MB", "cost javac: result, MB", False, "%.1f"),
+    ("a JVM that prints hello, s", "cost hello: until all is done, wall s", False, "%.2f"),
+    ("`java -version`, s", "cost java -version: until all is done, wall s", False, "%.2f"),
 ]
 
 
@@ -66,27 +81,42 @@ def truth_rows(found, form, *measures):
 
 
 def cost_rows(found):
-    for name, what, percent, unit in COSTS:
+    for name, what, is_ratio, unit in COSTS:
         cells = []
         for who in WHO:
             values = found.get((what, who))
             if not values:
                 cells.append("-")
-            elif percent:
-                # Rounds are interleaved: each is held against the same round's without a profiler.
-                ratios = [percent * a / b for a, b in zip(values, found[what, "none"])]
-                cells.append("%.0f (%.0f-%.0f)" % (statistics.median(ratios), min(ratios), max(ratios)))
+            elif is_ratio:
+                percents = ratios(found, what, who)
+                cells.append("%.0f (%.0f-%.0f)" % (statistics.median(percents), min(percents), max(percents)))
             else:
                 cells.append("%.2f" % statistics.median(values))
         without = found.get((what, "none"))
-        yield name + (", % of without" if percent else f", {unit}" + (
+        yield name + (", % of without" if is_ratio else f", {unit}" + (
             " (without: %.2f)" % statistics.median(without) if without else "")), cells
 
 
+def ratios(found, what, who):
+    """Rounds are interleaved: each is held against the same round's without a profiler."""
+    return [100 * a / b for a, b in zip(found.get((what, who), []), found.get((what, "none"), []))]
+
+
+def summary_rows(measured):
+    for name, what, is_ratio, form in SUMMARY:
+        cells = []
+        for who in ["none"] + WHO:
+            values = [ratios(found, what, who) if is_ratio else found.get((what, who)) for found in measured.values()]
+            cells.append("; ".join(form % statistics.median(value) for value in values if value) or "-")
+        if not is_ratio and cells[0] != "-":
+            name += f" (without: {cells[0]})"
+        yield name, cells[1:]
+
+
 def main():
-    for argument in sys.argv[1:]:
-        heading, paths = argument.split("=", 1)
-        found = read(paths)
+    measured = {heading: read(paths) for heading, paths in (argument.split("=", 1) for argument in sys.argv[1:])}
+    table("; ".join(measured), summary_rows(measured))
+    for heading, found in measured.items():
         rounds = len(found.get(("truth compiled: samples", "asprof-cpu"), []))
         print(f"## {heading}\n")
         print(f"Error of the shares in percent; in parentheses, the mean error of a perfect sampler with as many samples (rounds: {rounds}):\n")
