@@ -449,16 +449,17 @@ TEST_WITH(test_a_push_that_is_emulated, set_up, NULL)
 
 /* An endbr64 that a uprobe stands on is stepped over in the kernel's page, which is no caller; what
  * is not code is no return address. */
-enum { STEPPED = 0x9000 };
+enum { STEPPED = 0x9000, CALLED = 0xb000 };
 
 static const struct unwind_place *stepped_at(void *context, uint64_t pc, bool caller)
 {
     (void)context;
     struct unwind_place *place = next_place();
     *place = (struct unwind_place){.address = pc - caller, .file_address = pc - caller};
-    place->mapped = pc >= FUNCTION && pc < STEPPED + 0x1000;
-    place->is_stepped = pc >= STEPPED;
-    place->object = place->mapped && !place->is_stepped ? (struct object *)stack : NULL;
+    place->mapped = pc >= FUNCTION && (pc < STEPPED + 0x1000 || pc >= CALLED);
+    place->is_stepped = pc >= STEPPED && pc < CALLED;
+    place->is_called = pc >= CALLED;
+    place->object = place->mapped && pc < STEPPED ? (struct object *)stack : NULL;
     return place;
 }
 
@@ -484,6 +485,23 @@ TEST_WITH(test_a_probed_instruction_is_stepped_over, set_up, NULL)
     assert_int_equal(walk_stepped(STEPPED + 0x80), UNWIND_NO_FRAME_INFO);
     stack[0] = 77;
     assert_int_equal(walk_stepped(STEPPED + 0x80), UNWIND_NO_FRAME_INFO);
+}
+
+/* On a nop of five bytes there is a call of another page of the kernel's, which pushes three
+ * registers around its system call. */
+TEST_WITH(test_a_probed_nop_is_called, set_up, NULL)
+{
+    static const struct {
+        uint64_t offset;
+        uint32_t pushed;
+    } places[] = {{0, 0}, {1, 1}, {3, 2}, {4, 3}, {11, 3}, {13, 3}, {14, 2}, {16, 1}, {17, 0}};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        memset(stack, 0, sizeof stack);
+        stack[places[i].pushed] = CALLER + 5;
+        assert_int_equal(walk_stepped(CALLED + places[i].offset), UNWIND_ROOT);
+        assert_int_equal(count, 2);
+        assert_int_equal(frames[1].ip, CALLER + 5);
+    }
 }
 
 /* ---- A signal on aarch64 ---- */

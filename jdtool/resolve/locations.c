@@ -233,6 +233,7 @@ static void find(void *context, uint64_t address, struct unwind_place *al)
     if (mapped && (!mapped->file->anonymous || vdso)) {
         al->mapped = true;
         al->is_stepped = strcmp(mapped->file->identity.path, "[uprobes]") == 0;
+        al->is_called = strcmp(mapped->file->identity.path, "[uprobes-trampoline]") == 0;
         struct object *object = object_of(locations, mapped);
         uint64_t offset = address - mapped->start + mapped->file_offset;
         if (object && object_address(object, offset, &al->file_address)) {

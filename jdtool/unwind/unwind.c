@@ -2,8 +2,9 @@
  * How it works. A walk keeps the registers of the current frame that are known, the code it is in,
  * and steps to the caller by that code's row, until a row says that there is no caller. A frame's
  * row is looked up at the call, one byte before the return address: the return address itself may
- * belong to something else already. Three kinds of frame were not left by a call, and are looked up
- * where they are: the leaf, what a signal interrupted, and what jumped into a safepoint handler.
+ * belong to something else already. Four kinds of frame were not left by a call, and are looked up
+ * where they are: the leaf, what a signal interrupted, what jumped into a safepoint handler, and
+ * what a uprobe stands on.
  *
  * Two places of HotSpot's are nowhere in a dump:
  *   - the stub section behind a method's code, where the deoptimization handler is, which return
@@ -412,10 +413,10 @@ static bool native_place(struct walk *walk, const struct native_place *place, un
 
 /* A leaf in hand-written assembly without call-frame information (HotSpot's SpinPause). Where it is
  * none, as in a library of Go, there may be a 0 on top of the stack: no root, those have a row. */
-static bool step_bare_leaf(struct walk *walk)
+static bool step_leaf(struct walk *walk, int32_t pushed)
 {
     struct frame_row row = {
-        .cfa = FRAME_CFA_SP, .cfa_offset = 8, .ra = FRAME_AT_CFA, .ra_offset = -8};
+        .cfa = FRAME_CFA_SP, .cfa_offset = pushed + 8, .ra = FRAME_AT_CFA, .ra_offset = -8};
     if (walk->process->machine == EM_AARCH64) {
         row.cfa_offset = 0;
         row.ra = FRAME_IN_REG;
@@ -424,6 +425,11 @@ static bool step_bare_leaf(struct walk *walk)
     bool more = step_row(walk, &row);
     walk->end = walk->end == UNWIND_ROOT ? UNWIND_NO_FRAME_INFO : walk->end;
     return more;
+}
+
+static bool step_bare_leaf(struct walk *walk)
+{
+    return step_leaf(walk, 0);
 }
 
 /* Nothing calls ld.so's _start: what lies on the stack there is no return address. */
@@ -435,6 +441,17 @@ static bool leads_to_code(struct walk *walk)
     }
     walk->end = UNWIND_NO_FRAME_INFO;
     return false;
+}
+
+/*
+ * The bytes that are pushed at an offset of the page (uprobe_trampoline_entry in
+ * arch/x86/kernel/uprobes.c, Linux 6.18): push rcx, r11, rax; mov; syscall; pop rax, r11, rcx; ret.
+ */
+static int32_t pushed_at(uint64_t offset)
+{
+    enum { RCX = 1, R11 = 3, RAX = 4, NO_RAX = 14, NO_R11 = 16, NO_RCX = 17 };
+    return 8 * ((offset >= RCX) + (offset >= R11) + (offset >= RAX) - (offset >= NO_RAX) -
+                (offset >= NO_R11) - (offset >= NO_RCX));
 }
 
 /* Where the CFA is sp + offset, and the frame pointer is saved at sp, or not yet. */
@@ -618,6 +635,11 @@ static bool step(struct walk *walk, struct unwind_frame *frame)
          */
         frame->kind = UNWIND_NATIVE;
         more = step_bare_leaf(walk) && leads_to_code(walk);
+    } else if (place->is_called && !walk->caller) {
+        /* What is behind the nop may have no call-frame information, as a leaf. */
+        frame->kind = UNWIND_NATIVE;
+        caller = false;
+        more = step_leaf(walk, pushed_at(walk->pc & 0xfff)) && leads_to_code(walk);
     } else if (place->mapped) {
         frame->kind = UNWIND_NATIVE;
         walk->end = UNWIND_NO_FRAME_INFO;

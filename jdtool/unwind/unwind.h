@@ -76,6 +76,7 @@ struct unwind_place {
     uint64_t address;  /* of the frame, as struct unwind_frame has it */
     bool mapped;       /* a file is mapped there, readable or not; of the first part, too */
     bool is_stepped;   /* the kernel's page where it steps over what uprobes stand on */
+    bool is_called;    /* its page that uprobes on a nop of five bytes are calls of */
     bool barrier;      /* the pc is a return to the start of cont_returnBarrier */
     bool stub_section; /* behind the code, which is a method's; see unwind.c */
 };
