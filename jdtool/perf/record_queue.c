@@ -1,6 +1,7 @@
 /*
- * The bytes lie in blocks, each given back when the last record in it is gone; the records in a
- * heap whose first one is the oldest. Nearly all come in order, so that putting one in is cheap.
+ * Records lie in blocks, each given back when the last one in it is gone. What a processor has
+ * written comes in order, so those that do are linked, and of such a run the first one alone stands
+ * in a heap, whose own first is the oldest.
  */
 #include "jdtool/perf/record_queue.h"
 
@@ -15,6 +16,14 @@
  * may have been full, once. */
 #define FREE_MAX 8
 
+/* In front of its bytes. */
+struct waiting {
+    struct queued_record record;
+    struct waiting *behind; /* in its run; NULL: it is the last one */
+};
+
+_Static_assert(sizeof(struct waiting) % 16 == 0, "bytes behind it are aligned");
+
 struct block {
     struct block *next; /* among those that are free */
     size_t room;
@@ -27,9 +36,10 @@ struct block {
 
 struct record_queue {
     size_t budget;
-    struct queued_record *heap;
+    struct waiting **heap; /* the first of each run */
     uint32_t count;
     uint32_t room;
+    struct waiting *last; /* that was put in, the last of its run; NULL: it was taken */
     struct block *block; /* for the next record; NULL: none yet */
     struct block *free_blocks;
     uint32_t free_count;
@@ -114,29 +124,28 @@ static bool is_older(const struct queued_record *a, const struct queued_record *
     return a->time < b->time || (a->time == b->time && a->order < b->order);
 }
 
-static void sift_up(struct record_queue *queue, uint32_t at)
+static void sift_up(struct record_queue *queue, uint32_t at, struct waiting *moved)
 {
-    struct queued_record moved = queue->heap[at];
-    while (at > 0 && is_older(&moved, &queue->heap[(at - 1) / 2])) {
+    while (at > 0 && is_older(&moved->record, &queue->heap[(at - 1) / 2]->record)) {
         queue->heap[at] = queue->heap[(at - 1) / 2];
         at = (at - 1) / 2;
     }
     queue->heap[at] = moved;
 }
 
-static void sift_down(struct record_queue *queue)
+static void sift_down(struct record_queue *queue, struct waiting *moved)
 {
-    struct queued_record moved = queue->heap[0];
     uint32_t at = 0;
     for (;;) {
         uint32_t child = at * 2 + 1;
         if (child >= queue->count) {
             break;
         }
-        if (child + 1 < queue->count && is_older(&queue->heap[child + 1], &queue->heap[child])) {
+        if (child + 1 < queue->count &&
+            is_older(&queue->heap[child + 1]->record, &queue->heap[child]->record)) {
             child++;
         }
-        if (!is_older(&queue->heap[child], &moved)) {
+        if (!is_older(&queue->heap[child]->record, &moved->record)) {
             break;
         }
         queue->heap[at] = queue->heap[child];
@@ -149,9 +158,10 @@ static void sift_down(struct record_queue *queue)
 
 void *record_queue_put(struct record_queue *queue, const struct queued_record *record)
 {
-    size_t taken = ((size_t)record->size + 15) & ~(size_t)15;
+    size_t taken = sizeof(struct waiting) + (((size_t)record->size + 15) & ~(size_t)15);
+    bool goes_on = queue->last && queue->last->record.time <= record->time;
     struct block *block = queue->block;
-    if (ARRAY_RESERVE(queue->heap, queue->count, queue->room)) {
+    if (!goes_on && ARRAY_RESERVE(queue->heap, queue->count, queue->room)) {
         return NULL;
     }
     if (!block || block->room - block->used < taken) {
@@ -160,21 +170,26 @@ void *record_queue_put(struct record_queue *queue, const struct queued_record *r
             return NULL;
         }
     }
-    char *bytes = block->bytes + block->used;
+    struct waiting *waiting = (struct waiting *)(void *)(block->bytes + block->used);
     block->used += taken;
     block->waiting++;
     block->records++;
-    struct queued_record *queued = &queue->heap[queue->count];
-    *queued = *record;
-    queued->order = queue->next++;
-    queued->bytes = bytes;
-    queued->block = block;
-    sift_up(queue, queue->count++);
+    waiting->record = *record;
+    waiting->record.order = queue->next++;
+    waiting->record.bytes = waiting + 1;
+    waiting->record.block = block;
+    waiting->behind = NULL;
+    if (goes_on) {
+        queue->last->behind = waiting;
+    } else {
+        sift_up(queue, queue->count++, waiting);
+    }
+    queue->last = waiting;
     if (record->time > queue->newest) {
         queue->newest = record->time;
     }
     queue->late += record->time && record->time < queue->let_go;
-    return bytes;
+    return waiting + 1;
 }
 
 void record_queue_round(struct record_queue *queue)
@@ -198,19 +213,21 @@ const struct queued_record *record_queue_first(struct record_queue *queue)
     if (queue->count == 0) {
         return NULL;
     }
-    const struct queued_record *first = &queue->heap[0];
+    const struct queued_record *first = &queue->heap[0]->record;
     return first->time <= queue->limit || record_queue_is_full(queue) ? first : NULL;
 }
 
 void record_queue_take(struct record_queue *queue, struct queued_record *taken)
 {
-    *taken = queue->heap[0];
+    const struct waiting *first = queue->heap[0];
+    struct waiting *next = first->behind ? first->behind : queue->heap[--queue->count];
+    *taken = first->record;
     if (taken->time > queue->let_go) {
         queue->let_go = taken->time;
     }
-    queue->heap[0] = queue->heap[--queue->count];
-    if (queue->count > 1) {
-        sift_down(queue);
+    queue->last = queue->last == first ? NULL : queue->last;
+    if (queue->count > 0) {
+        sift_down(queue, next);
     }
     struct block *block = taken->block;
     block->waiting--;
