@@ -12,6 +12,8 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -118,6 +120,33 @@ TEST_WITH(the_command_is_the_jvm, scratch_create, scratch_remove)
     assert_int_equal(time.pid, pid);
     assert_true(time.is_known);
     assert_true(time.ns >= 20000000);
+}
+
+/* The longer a recording has lasted, the less often are clocks looked at, but when a dump comes. */
+TEST_WITH(a_dump_is_noticed, scratch_create, scratch_remove)
+{
+    struct clocks clocks = {0};
+    struct waiting waiting = {.signals = -1};
+    const struct itimerspec soon = {.it_value.tv_nsec = 300000000};
+    struct pollfd ends[2] = {{.fd = timerfd_create(CLOCK_MONOTONIC, 0), .events = POLLIN}};
+    char path[256];
+    struct stat status;
+    pid_t pid = burnt();
+    snprintf(path, sizeof path, "%s/jit-%d.dump", (const char *)*state, (int)pid);
+    clocks_start(&clocks, *state, pid, false);
+    clocks.begun = clocks.jvms[0].since = now_ms() - 600000;
+    assert_int_equal(stat(*state, &status), 0);
+    clocks.listed = (uint64_t)status.st_mtim.tv_sec * NS_PER_SECOND;
+    FILE *dump = fopen(path, "we");
+    assert_non_null(dump);
+    assert_int_equal(fclose(dump), 0);
+    assert_int_equal(timerfd_settime(ends[0].fd, 0, &soon, NULL), 0);
+    assert_int_equal(clocks_wait(&clocks, &waiting, ends, 1, NO_DEADLINE), 0);
+    assert_true(clocks.jvms[0].dump != 0);
+    clocks_free(&clocks);
+    close(ends[0].fd);
+    kill_it(pid);
+    waitpid(pid, NULL, 0);
 }
 
 /* A JVM in a PID namespace that the command has made: its dump bears another number than ours. */

@@ -2,6 +2,7 @@
 
 #include "jdtool/base/array.h"
 #include "jdtool/base/clock.h"
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/processes.h"
 #include "jdtool/live/target.h"
 #include "jdtool/record/machine.h"
@@ -9,12 +10,13 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { LOOK_MS = 100, LOOK_MS_MOST = 1000, PROCESSES_MAX = 4096 };
+enum { LOOK_MS = 100, LOOK_MS_MOST = 10000, PROCESSES_MAX = 4096 };
 
 /* ---- One clock ---- */
 
@@ -65,7 +67,7 @@ static uint64_t missed(const struct jvm_clock *jvm)
 
 static struct jvm_clock *add(struct clocks *clocks, pid_t pid)
 {
-    struct jvm_clock jvm = {.process = NO_PROCESS, .is_jvm = true};
+    struct jvm_clock jvm = {.process = NO_PROCESS, .since = now_ms(), .is_jvm = true};
     for (uint32_t i = 0; i < clocks->count; i++) {
         if (clocks->jvms[i].process.pid == pid) {
             clocks->jvms[i].is_jvm = true;
@@ -211,6 +213,12 @@ void clocks_start(struct clocks *clocks, const char *profile, pid_t command, boo
     clocks->start = ticks_now();
     clocks->begun = now_ms();
     if (command) { /* held back since it was made: nothing of its time is gone */
+        int changes = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+        if (changes > 0 && inotify_add_watch(changes, profile, IN_CREATE) >= 0) {
+            clocks->changes = changes;
+        } else {
+            descriptor_close(changes);
+        }
         struct jvm_clock *jvm = add(clocks, command);
         if (jvm) {
             jvm->is_jvm = false; /* as far as is known */
@@ -234,23 +242,42 @@ static void look(struct clocks *clocks)
     }
 }
 
-/* JVMs that a command starts may be short. Of others a hundredth of what they have run may be
- * missed when they end, each look being a wake of a processor. */
+/* Of a JVM that ends a thirtieth of what it has run may be missed, each look being a wake of a
+ * processor. One that has just begun, and whose dump is not known, may be short. */
 static int64_t next_look(const struct clocks *clocks)
 {
-    int64_t ms = clocks->of_command ? LOOK_MS : (now_ms() - clocks->begun) / 100;
+    int64_t since = clocks->begun;
+    for (uint32_t i = 0; i < clocks->count; i++) {
+        const struct jvm_clock *jvm = &clocks->jvms[i];
+        since = !jvm->has_ended && jvm->since > since ? jvm->since : since;
+    }
+    bool may_begin = clocks->of_command && (!clocks->changes || !clocks->listed);
+    int64_t ms = may_begin ? 0 : (now_ms() - since) / 30;
     return deadline_in(ms < LOOK_MS ? LOOK_MS : ms > LOOK_MS_MOST ? LOOK_MS_MOST : ms);
+}
+
+/* Whether the directory has changed: who begins there is looked for a moment later. */
+static bool take_changes(struct clocks *clocks, const struct pollfd *ours)
+{
+    char events[4096];
+    bool has = ours->revents && read(clocks->changes, events, sizeof events) > 0;
+    clocks->listed = has ? 0 : clocks->listed;
+    return has;
 }
 
 int clocks_wait(struct clocks *clocks, struct waiting *waiting, struct pollfd *descriptors,
                 unsigned count, int64_t deadline)
 {
+    struct pollfd *ours = &descriptors[count];
     int err = -ETIMEDOUT;
     while (err == -ETIMEDOUT && now_ms() < deadline) {
         int64_t next = clocks->profile ? next_look(clocks) : deadline;
-        err = wait_for(waiting, descriptors, count, next < deadline ? next : deadline, true);
+        *ours = (struct pollfd){.fd = clocks->changes ? clocks->changes : -1, .events = POLLIN};
+        err = wait_for(waiting, descriptors, count + 1, next < deadline ? next : deadline, true);
         if (err == -ETIMEDOUT) {
             look(clocks);
+        } else if (!err && take_changes(clocks, ours)) {
+            err = -ETIMEDOUT;
         }
     }
     return err;
@@ -293,5 +320,8 @@ void clocks_free(struct clocks *clocks)
         process_close(&clocks->jvms[i].process);
     }
     free(clocks->jvms);
+    if (clocks->changes) {
+        close(clocks->changes);
+    }
     *clocks = (struct clocks){0};
 }

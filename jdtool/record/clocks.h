@@ -20,8 +20,10 @@ struct clocks {
     unsigned long long start; /* of the recording, in the unit of /proc/PID/stat's start time */
     int64_t begun;            /* the same, ms */
     uint64_t listed;          /* when the directory was changed whose dumps are known; 0: not */
+    int changes;              /* an inotify of it; 0: there is none */
     struct jvm_clock {
         struct live_process process;
+        int64_t since;        /* it is known, ms */
         uint64_t begin, last; /* ns */
         int64_t read_at;      /* the last time, ms; 0: never */
         bool has_ended, is_exact;
@@ -42,7 +44,7 @@ void clocks_add(struct clocks *clocks, pid_t pid);
 void clocks_add_begun(struct clocks *clocks, pid_t pid);
 
 /* wait_for with until_ended, that meanwhile looks for JVMs that begin with a dump in the profile,
- * and at the clocks. */
+ * and at the clocks. `descriptors` has room for one more. */
 int clocks_wait(struct clocks *clocks, struct waiting *waiting, struct pollfd *descriptors,
                 unsigned count, int64_t deadline);
 

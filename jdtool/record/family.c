@@ -109,6 +109,11 @@ void family_look(struct family *family)
     family->last = now;
 }
 
+bool family_is_quiet(const struct family *family)
+{
+    return family->before == family->last;
+}
+
 /* Of a program that has more rights than we have the kernel shows nothing but its name, and takes
  * no samples for us (ptrace(2), "Ptrace access mode checking"). */
 static void tell_hidden(const struct live_process *process)

@@ -31,6 +31,9 @@ void family_start(struct family *family, pid_t command);
  * last look. */
 void family_look(struct family *family);
 
+/* Whether no process or thread of the machine began between the last two looks. */
+bool family_is_quiet(const struct family *family);
+
 /*
  * A JVM that accepts attach requests, writes no dump, and can have the agent: each once. The caller
  * closes it. False: there is none. A java that the kernel does not let us see is reported.

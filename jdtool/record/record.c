@@ -449,8 +449,8 @@ static void attach_more(struct recorder *recorder)
     }
 }
 
-/* How often the command's processes are looked at. */
-enum { LOOK_MS = 100 };
+/* How often the command's processes are looked at, in ms: ever less often while none begins. */
+enum { LOOK_LEAST = 100, LOOK_MOST = 1000 };
 
 /* Whichever ends first ends the recording: perf, the command, the JVMs, the naming, the time, a
  * signal. */
@@ -461,7 +461,7 @@ static void wait_for_the_end(struct recorder *recorder, int64_t deadline)
         recorder->command.child.pidfd >= 0 && !strstr(recorder->options->agent_options, "mode=");
     uint32_t jvm_count = recorder->jvm_count;
     uint32_t count = OURS + jvm_count;
-    struct pollfd *ends = calloc(count, sizeof *ends);
+    struct pollfd *ends = calloc(count + 1, sizeof *ends);
     if (!ends) {
         return; /* and the recording ends at once */
     }
@@ -473,12 +473,16 @@ static void wait_for_the_end(struct recorder *recorder, int64_t deadline)
         ends[i].events = POLLIN;
     }
     int err;
+    int64_t every = LOOK_LEAST;
     do {
-        int64_t soon = has_command ? deadline_in(LOOK_MS) : deadline;
+        int64_t soon = has_command ? deadline_in(every) : deadline;
         err = clocks_wait(&recorder->clocks, &recorder->waiting, ends, count,
                           soon < deadline ? soon : deadline);
         if (err == -ETIMEDOUT && soon < deadline) {
             attach_more(recorder);
+            every = !family_is_quiet(&recorder->family) ? LOOK_LEAST
+                    : every * 2 < LOOK_MOST             ? every * 2
+                                                        : LOOK_MOST;
             err = 0;
         }
     } while (!err && !ends[0].revents && !ends[1].revents && !ends[2].revents &&
