@@ -58,7 +58,7 @@ sampler=$(pgrep -x jdperf-sampler -P "$(pgrep -d , -P "$recorder")") || fail "th
 events=$(find "/proc/$sampler/fd" -lname '*perf_event*' | wc -l)
 [ "$events" -le $((12 * $(nproc))) ] || fail "$events descriptors of events"
 claim "own sampler, with events" "$events descriptors of events for $(find "/proc/$pid/task" -mindepth 1 -maxdepth 1 | wc -l) threads"
-# What others fork wakes nobody: it is read four times a second.
+# What others fork wakes nobody: it is read some times a second.
 switches() { awk '/^voluntary/ { print $2 }' "/proc/$sampler/status"; }
 before=$(switches)
 for _ in {1..400}; do /bin/true; done

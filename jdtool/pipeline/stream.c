@@ -31,7 +31,7 @@
 /* While somebody waits for more, this often what can go goes, in ms; and when nobody does, who
  * takes the samples wakes us. */
 #define WAKE_EVERY      100
-#define WAKE_EVERY_MOST 1000
+#define WAKE_EVERY_MOST 2000
 
 /* For samples that go early a dump is asked this often, in ns: when there are too many of them,
  * that would be for each. */

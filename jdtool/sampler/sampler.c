@@ -41,15 +41,20 @@
 #define SIDE_BAND_SIZE ((size_t)1 << 20)
 #define HALVINGS_MAX   5 /* which fits perf_event_mlock_kb as it is by default */
 
-/* Rings are read this often, in ms, or when one fills; and what is forked is sampled within so
- * many, however often that is. */
-#define TURN_EVERY 250
-#define TURN_RESTS 5
+/* Rings are read when one fills, or after so much of the time since the recording began, in ms:
+ * ever less often, for whoever reads on is woken, too. What starts maps most of its files at first,
+ * and is taken apart while it starts. */
+#define TURN_PART  8
+#define TURN_LEAST 20
+#define TURN_MOST  1000
+#define TURN_SHOWN 250 /* the most where somebody looks on */
 
-/* At first more often: what starts maps most of its files then, and who reads takes them apart
- * while it starts. */
-#define TURN_EARLY  20
-#define EARLY_LASTS (UINT64_C(500) * 1000 * 1000) /* ns */
+/* What a sampled process forks starts, too: from then on as if the recording had begun so many ms
+ * before that. */
+#define TURN_FORKS 2000
+
+/* What is forked is sampled within so many ms, however often that is. */
+#define TURN_RESTS 5
 
 struct sampler {
     const struct sampler_options *options;
@@ -456,11 +461,30 @@ static uint64_t lost_by(const struct turn_rings *rings)
     return lost;
 }
 
+static int switch_processor(const struct turn_rings *rings, unsigned long request)
+{
+    int err = switch_ring(&rings->samples, request);
+    for (uint32_t i = 1; i < TURN_EVENTS_MAX && rings->events[i] > 0 && !err; i++) {
+        err = ioctl(rings->events[i], request, 0) == 0 ? 0 : -errno;
+    }
+    return err;
+}
+
+static int switch_samples(const struct sampler *sampler, unsigned long request)
+{
+    int err = 0;
+    for (uint32_t i = 0; i < sampler->processor_count && !err; i++) {
+        err = switch_processor(&sampler->processors[i], request);
+    }
+    return err;
+}
+
 /* One that comes while others are sampled; without it the recording goes on. */
 static int add_late(struct sampler *sampler, uint32_t processor)
 {
     struct turn_rings *rings = &sampler->processors[processor];
     int err = rings->is_refused ? 0 : add_processor(sampler, processor);
+    err = err || !sampler->begun ? err : switch_processor(rings, PERF_EVENT_IOC_ENABLE);
     if (err && err != -ENODEV && err != -ENXIO) {
         rings->is_refused = true;
         error_message("processor %u came online and is not sampled: %s", (unsigned)processor,
@@ -500,19 +524,6 @@ static void close_rings(struct sampler *sampler)
         close_processor(&sampler->processors[i]);
     }
     threads_free(&sampler->threads);
-}
-
-static int switch_samples(const struct sampler *sampler, unsigned long request)
-{
-    int err = 0;
-    for (uint32_t i = 0; i < sampler->processor_count && !err; i++) {
-        const struct turn_rings *rings = &sampler->processors[i];
-        err = switch_ring(&rings->samples, request);
-        for (uint32_t k = 1; k < TURN_EVENTS_MAX && rings->events[k] > 0 && !err; k++) {
-            err = ioctl(rings->events[k], request, 0) == 0 ? 0 : -errno;
-        }
-    }
-    return err;
 }
 
 /* The programs on the scheduler's tracepoints and on probes run until these are closed, and put
@@ -829,15 +840,17 @@ static void go_on_to_walk(struct sampler *sampler)
 
 static int take_turn(struct sampler *sampler)
 {
-    if (sampler->turn.walker && !sampler->stopped) {
+    struct turn *turn = &sampler->turn;
+    if (turn->walker && !sampler->stopped) {
         go_on_to_walk(sampler);
     }
-    int err = turn_take(&sampler->turn, sampler->processors, sampler->processor_count);
+    uint64_t copied = turn->copied;
+    int err = turn_take(turn, sampler->processors, sampler->processor_count);
+    if (turn->walker && turn->copied > copied) {
+        walker_copied(turn->walker);
+    }
     if (time(NULL) != sampler->looked && !sampler->stopped) {
         int looked = look_at_processors(sampler);
-        looked = looked           ? looked
-                 : sampler->begun ? switch_samples(sampler, PERF_EVENT_IOC_ENABLE)
-                                  : 0;
         err = err ? err : looked;
     }
     return err;
@@ -989,6 +1002,19 @@ static bool wait_for_turn(const struct sampler *sampler, struct pollfd *polled, 
     return is_due || turn_side_band_fills(sampler->processors, sampler->processor_count);
 }
 
+/* When the turn behind the one of that time is due. */
+static uint64_t turn_due(const struct sampler *sampler, uint64_t time)
+{
+    const uint64_t ms = 1000000;
+    const struct turn *turn = &sampler->turn;
+    uint64_t since =
+        turn->forked > turn->begun + TURN_FORKS * ms ? turn->forked - TURN_FORKS * ms : turn->begun;
+    uint64_t wanted = time > since ? (time - since) / ms / TURN_PART : 0;
+    uint64_t most = sampler->options->is_for_each ? TURN_SHOWN : TURN_MOST;
+    wanted = wanted < TURN_LEAST ? TURN_LEAST : wanted < most ? wanted : most;
+    return time + wanted * ms;
+}
+
 static int sample(struct sampler *sampler, int signals)
 {
     size_t most = (size_t)sampler_descriptors_max(sampler) + POLLED_OURS;
@@ -999,16 +1025,14 @@ static int sample(struct sampler *sampler, int signals)
     int err = 0;
     int more = sampler->options->more;
     bool is_due = true;
-    uint64_t due = 0;
+    uint64_t last = 0;
     polled[0] = (struct pollfd){.fd = signals, .events = POLLIN};
     polled[1] = (struct pollfd){.fd = more > 0 ? more : -1, .events = POLLIN};
     polled[2] = (struct pollfd){.fd = sampler->turn.filter.forks.told, .events = POLLIN};
     while (!err && !polled[0].revents) {
         filter_forks_seen(&sampler->turn.filter); /* before we look for them */
         if (is_due) {
-            uint64_t time = clock_ns(CLOCK_MONOTONIC);
-            bool is_early = time - sampler->turn.begun < EARLY_LASTS;
-            due = time + (is_early ? TURN_EARLY : TURN_EVERY) * UINT64_C(1000000);
+            last = clock_ns(CLOCK_MONOTONIC);
             err = take_turn(sampler);
         } else {
             turn_take_forks(&sampler->turn, sampler->processors, sampler->processor_count);
@@ -1017,7 +1041,7 @@ static int sample(struct sampler *sampler, int signals)
             take_more(sampler, &polled[1]);
         }
         if (poll(polled, 1, is_due ? 0 : TURN_RESTS) == 0) {
-            is_due = wait_for_turn(sampler, polled, due);
+            is_due = wait_for_turn(sampler, polled, turn_due(sampler, last));
         }
     }
     sampler_stop(sampler);

@@ -169,8 +169,9 @@ static bool find_fork(struct turn_rings *rings)
 }
 
 /* What was known of its number is another's. */
-static void take_child(struct turn *turn, uint32_t pid, bool is)
+static void take_child(struct turn *turn, uint32_t pid, bool is, uint64_t time)
 {
+    turn->forked = is ? time : turn->forked;
     if (is && is_sampled(turn, pid)) {
         (void)turn_sample_process(turn, pid, false);
     }
@@ -189,7 +190,8 @@ static void take_fork(struct turn *turn, struct turn_rings *rings)
     if (pid != parent) {
         stack_ends_forget(&turn->ends, pid);
         if (!turn->is_for_all) {
-            take_child(turn, pid, !turn->is_for_each && is_sampled(turn, parent));
+            take_child(turn, pid, !turn->is_for_each && is_sampled(turn, parent),
+                       ring_u64(ring, at + FORK_TIME_AT));
         }
     }
     if (is_sampled(turn, pid)) {

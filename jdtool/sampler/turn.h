@@ -57,6 +57,7 @@ struct turn {
     struct turn_event events[TURN_EVENTS_MAX];
     uint32_t event_count;
     uint64_t begun;        /* samples before that time are not wanted */
+    uint64_t forked;       /* when a process was last taken up */
     bool is_for_all;       /* whoever it is, is sampled */
     bool is_for_each;      /* not what those fork that are sampled */
     bool reads_no_files;   /* files are not told by build-id */

@@ -23,10 +23,10 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* Dumps are looked at this often, in ms: while JVMs compile, and when they do not. Stacks in code
- * that is not known yet are copied meanwhile. */
+/* Dumps are looked at this often, in ms: while JVMs compile, and when they do not, but for when
+ * stacks were copied. Those in code that is not known yet are. */
 #define EVERY_LEAST 20
-#define EVERY_MOST  200
+#define EVERY_MOST  2000
 
 /* What is no longer true stays so long, in ms, and who has ended: our parent is asked about each
  * process, which costs as much as all else where nothing is new. */
@@ -554,7 +554,9 @@ static void make_tables(struct maker *maker)
             return;
         }
         for (size_t i = 0; i < (size_t)got / sizeof *noticed; i++) {
-            take_notice(maker, noticed[i]);
+            if (noticed[i] != MAKER_NOBODY) {
+                take_notice(maker, noticed[i]);
+            }
         }
     }
 }

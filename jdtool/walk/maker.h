@@ -23,6 +23,9 @@ struct walk_told {
     uint32_t unread; /* JVMs whose dump or libjvm.so could not be read */
 };
 
+/* A number that is no process': stacks were copied, it is time to look. */
+#define MAKER_NOBODY 0
+
 /*
  * What it does until its parent has ended: for a child that was forked to be it. notices: a pipe,
  * from which it reads the numbers of processes that are sampled, a pid_t each, once they may be

@@ -299,6 +299,14 @@ void walker_notice(struct walker *walker, pid_t process)
     wake(walker);
 }
 
+void walker_copied(const struct walker *walker)
+{
+    const pid_t nobody = MAKER_NOBODY;
+    if (walker->is_loaded) {
+        (void)!write(walker->notices, &nobody, sizeof nobody);
+    }
+}
+
 static void tell_ends(const struct walker *walker)
 {
     static const char *const names[WALKED_ENDS] = {

@@ -65,6 +65,9 @@ bool walker_compares(const struct walker *walker);
  * before it begins. */
 void walker_notice(struct walker *walker, pid_t process);
 
+/* Stacks had to be copied: what the tables lack may be known by now. */
+void walker_copied(const struct walker *walker);
+
 /* Says what had no room and, where walks are compared, how they ended. */
 void walker_tell(const struct walker *walker);
 
