@@ -40,7 +40,7 @@ struct record_queue {
     uint32_t count;
     uint32_t room;
     struct waiting *last; /* that was put in, the last of its run; NULL: it was taken */
-    struct block *block; /* for the next record; NULL: none yet */
+    struct block *block;  /* for the next record; NULL: none yet */
     struct block *free_blocks;
     uint32_t free_count;
     size_t held;     /* bytes of all blocks in which something waits */
