@@ -11,7 +11,6 @@ struct objects_counts {
     uint64_t opened;                 /* files opened, again included */
     uint64_t without_lines;          /* files whose DWARF is too large (OBJECT_DWARF_MAX) */
     uint64_t slow;                   /* files whose lines took longer than the patience */
-    uint64_t without_frames;         /* whose call-frame information is refused (cfi_check.h) */
     uint64_t bytes;                  /* that tables take now */
 };
 
@@ -33,7 +32,6 @@ static inline void objects_count(const struct objects *objects, struct objects_c
         counts->lookups[object->state] += object->lookups;
         counts->without_lines += object->dwarf_left_out > 0;
         counts->slow += object->lines_given_up;
-        counts->without_frames += object->frames_refused;
     }
     if (objects->too_many) {
         counts->files[OBJECT_TOO_MANY]++;

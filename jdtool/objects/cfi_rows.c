@@ -2,22 +2,27 @@
 
 #include "format/leb128.h"
 #include "jdtool/base/array.h"
-#include "jdtool/objects/cfi_check.h"
 
 #include <dwarf.h>
-#include <elfutils/libdw.h>
 #include <errno.h>
 #include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define OPERATIONS_MAX 12 /* of an expression: a procedure linkage table's has 9 */
+/* Bounds that compilers keep: of a section, an entry and a CIE in bytes; the highest register
+ * number (of x86-64 and AArch64 it is 145); rows that one entry keeps at a time; operations of an
+ * expression (a procedure linkage table's has 9). */
+#define SECTION_MAX    (UINT32_C(128) << 20)
+#define ENTRY_MAX      (UINT32_C(256) << 10)
+#define CIE_SIZE_MAX   1024
+#define REGISTERS      256
+#define REMEMBERED_MAX 16
+#define OPERATIONS_MAX 32
 
 /* Files have two or three CIEs, or as many as compilations. More than so many that are read, again
- * or not, are nobody's; nor are larger ones. */
-#define CIES         16
-#define CIE_READS    (UINT32_C(1) << 18)
-#define CIE_SIZE_MAX 1024
+ * or not, are nobody's. */
+#define CIES      16
+#define CIE_READS (UINT32_C(1) << 18)
 
 /* Where a register of the caller is, or the CFA, before it is written as a native_place. */
 struct rule {
@@ -41,21 +46,29 @@ struct cie {
     uint8_t encoding;   /* of addresses in its FDEs */
     bool sized;         /* their augmentation data tell their size */
     bool signal, is_sound;
+    bool has_own_return; /* another register than all others have: clone's thread, a stack's root */
 };
 
-/* One function. */
+/* Where a function's entry is. There are 70,000 of libjvm.so's: what else it says is read there. */
 struct fde {
-    uint64_t start, end;
-    uint32_t at;  /* in the section */
-    uint32_t cie; /* where that is in the section */
+    int32_t start; /* the function's, behind the section's address */
+    uint32_t at;   /* in the section */
 };
 
-struct reader {
+/* What such an entry says. */
+struct function {
+    uint64_t start, end;
+    const struct cie *cie;
+    const uint8_t *at, *last; /* its program */
+};
+
+struct cfi_rows {
     const uint8_t *bytes;
     size_t size;
-    uint64_t address;              /* of the section */
-    uint8_t places[CFI_REGISTERS]; /* of a register: its rule; 0: nobody asks for it */
-    struct fde *fdes;
+    uint64_t address; /* of .eh_frame; 0 for .debug_frame */
+    bool is_debug_frame;
+    uint8_t places[REGISTERS]; /* of a register: its rule; 0: nobody asks for it */
+    struct fde *fdes;          /* in the order of addresses */
     uint32_t count, room;
     struct cie cies[CIES];
     uint32_t cie_reads;
@@ -88,7 +101,7 @@ static size_t bytes_of(uint8_t encoding)
 }
 
 /* The address that a function begins at; its size, which is `relative` to nothing. */
-static bool get_address(const struct reader *reader, const uint8_t **at, const uint8_t *end,
+static bool get_address(const struct cfi_rows *rows, const uint8_t **at, const uint8_t *end,
                         uint8_t encoding, bool relative, uint64_t *value)
 {
     size_t bytes = bytes_of(encoding);
@@ -101,7 +114,7 @@ static bool get_address(const struct reader *reader, const uint8_t **at, const u
         *value = (uint64_t)((int64_t)(*value << shift) >> shift);
     }
     uint64_t base =
-        (encoding & 0x70) == DW_EH_PE_pcrel ? reader->address + (uint64_t)(*at - reader->bytes) : 0;
+        (encoding & 0x70) == DW_EH_PE_pcrel ? rows->address + (uint64_t)(*at - rows->bytes) : 0;
     *value += relative ? base : 0;
     *at += bytes;
     return true;
@@ -110,11 +123,11 @@ static bool get_address(const struct reader *reader, const uint8_t **at, const u
 /* ---- Instructions ---- */
 
 struct program {
-    const struct reader *reader;
+    const struct cfi_rows *cfi;
     const struct cie *cie;
     const uint8_t *at, *end;
     struct rules rules;
-    struct rules kept[CFI_REMEMBERED_MAX];
+    struct rules kept[REMEMBERED_MAX];
     uint32_t kept_count;
     struct rule nobodys;
     uint64_t advance; /* bytes of code to the next row */
@@ -130,10 +143,10 @@ static bool get(struct program *program, uint64_t *value)
 static bool get_rule(struct program *program, struct rule **rule)
 {
     uint64_t reg;
-    if (!get(program, &reg) || reg >= CFI_REGISTERS) {
+    if (!get(program, &reg) || reg >= REGISTERS) {
         return false;
     }
-    uint8_t place = program->reader->places[reg];
+    uint8_t place = program->cfi->places[reg];
     *rule = place ? &program->rules.of[place] : &program->nobodys;
     return true;
 }
@@ -188,7 +201,7 @@ static bool at_offset(struct program *program, struct rule *rule, uint8_t kind, 
 /* As the CIE has it. */
 static void restore(struct program *program, uint64_t reg)
 {
-    uint8_t place = reg < CFI_REGISTERS ? program->reader->places[reg] : 0;
+    uint8_t place = program->cfi->places[reg];
     if (place) {
         program->rules.of[place] = program->cie->rules.of[place];
     }
@@ -219,7 +232,7 @@ static bool run_extended(struct program *program, uint8_t opcode)
     case DW_CFA_val_offset_sf:
         return get_rule(program, &rule) && at_offset(program, rule, NATIVE_CFA, true);
     case DW_CFA_restore_extended:
-        if (!get(program, &value)) {
+        if (!get(program, &value) || value >= REGISTERS) {
             return false;
         }
         restore(program, value);
@@ -238,7 +251,7 @@ static bool run_extended(struct program *program, uint8_t opcode)
         *rule = (struct rule){0};
         return is_register_operand(program, rule);
     case DW_CFA_remember_state:
-        if (program->kept_count == CFI_REMEMBERED_MAX) {
+        if (program->kept_count == REMEMBERED_MAX) {
             return false;
         }
         program->kept[program->kept_count++] = program->rules;
@@ -282,7 +295,7 @@ static int run(struct program *program)
         uint8_t opcode = *program->at++;
         uint8_t low = opcode & 0x3f;
         struct rule *rule;
-        uint8_t place = program->reader->places[low];
+        uint8_t place = program->cfi->places[low];
         bool is = true;
         switch (opcode & 0xc0) {
         case DW_CFA_advance_loc:
@@ -312,13 +325,13 @@ static int run(struct program *program)
 /* ---- Entries ---- */
 
 /* What registers hold that nothing is said of: those that outlive calls are the caller's. */
-static struct rules unsaid(const struct reader *reader)
+static struct rules unsaid(const struct cfi_rows *rows)
 {
     struct rules rules = {.of[CFA_RULE] = {.rule = NATIVE_UNDEFINED}};
     for (int i = PLACE_RULES; i < RULES; i++) {
         rules.of[i] = (struct rule){.rule = NATIVE_SAME};
     }
-    if (reader->machine == EM_X86_64) {
+    if (rows->machine == EM_X86_64) {
         rules.of[RULES - 1] = (struct rule){.rule = NATIVE_AT_CFA, .offset = -8};
     }
     return rules;
@@ -357,17 +370,23 @@ static bool read_augmentation(struct cie *cie, const char *letters, const uint8_
 }
 
 /* [at, end): behind its id. */
-static bool read_cie(const struct reader *reader, const uint8_t *at, const uint8_t *end,
+static bool read_cie(const struct cfi_rows *rows, const uint8_t *at, const uint8_t *end,
                      struct cie *cie)
 {
     uint8_t version = at < end ? *at++ : 0;
     const char *letters = (const char *)at;
     const uint8_t *nul = memchr(at, 0, (size_t)(end - at));
     uint64_t return_address = 0;
-    if ((version != 1 && version != 3) || !nul) {
+    if ((version != 1 && version != 3 && (version != 4 || !rows->is_debug_frame)) || !nul) {
         return false;
     }
     at = nul + 1;
+    if (version == 4) { /* bytes of an address, and of a segment's selector */
+        if (end - at < 2 || at[0] != 8 || at[1]) {
+            return false;
+        }
+        at += 2;
+    }
     if (uleb128_get(&at, end, &cie->code_step) || sleb128_get(&at, end, &cie->data_step) ||
         at == end) {
         return false;
@@ -377,16 +396,12 @@ static bool read_cie(const struct reader *reader, const uint8_t *at, const uint8
     } else if (uleb128_get(&at, end, &return_address)) {
         return false;
     }
-    if (return_address >= CFI_REGISTERS || reader->places[return_address] != RULES - 1 ||
-        !read_augmentation(cie, letters, &at, end)) {
+    if (return_address >= REGISTERS || !read_augmentation(cie, letters, &at, end)) {
         return false;
     }
-    struct program program = {.reader = reader,
-                              .cie = cie,
-                              .at = at,
-                              .end = end,
-                              .rules = unsaid(reader),
-                              .in_cie = true};
+    cie->has_own_return = rows->places[return_address] != RULES - 1;
+    struct program program = {
+        .cfi = rows, .cie = cie, .at = at, .end = end, .rules = unsaid(rows), .in_cie = true};
     if (run(&program) != 0) {
         return false;
     }
@@ -395,29 +410,35 @@ static bool read_cie(const struct reader *reader, const uint8_t *at, const uint8
 }
 
 /* The bytes of an entry behind its length: at *at; false: there is none, or no sane one. */
-static bool entry_at(const struct reader *reader, uint32_t offset, const uint8_t **at,
+static bool entry_at(const struct cfi_rows *rows, uint32_t offset, const uint8_t **at,
                      const uint8_t **end)
 {
-    if (reader->size < 8 || offset > reader->size - 8) {
+    if (rows->size < 8 || offset > rows->size - 8) {
         return false;
     }
-    uint64_t length = fixed(reader->bytes + offset, 4);
-    *at = reader->bytes + offset + 4;
+    uint64_t length = fixed(rows->bytes + offset, 4);
+    *at = rows->bytes + offset + 4;
     *end = *at + length;
-    return length >= 4 && length <= reader->size - offset - 4 && length <= CFI_PROGRAM_MAX;
+    return length >= 4 && length <= rows->size - offset - 4 && length <= ENTRY_MAX;
+}
+
+/* What stands in a CIE where an FDE has its distance from that, or in .debug_frame its place. */
+static uint64_t cie_id(const struct cfi_rows *rows)
+{
+    return rows->is_debug_frame ? UINT32_MAX : 0;
 }
 
 /* NULL: it is not known. */
-static const struct cie *cie_at(struct reader *reader, uint32_t offset)
+static const struct cie *cie_at(struct cfi_rows *rows, uint32_t offset)
 {
     const uint8_t *at;
     const uint8_t *end;
-    struct cie *cie = &reader->cies[offset / 4 % CIES];
+    struct cie *cie = &rows->cies[offset / 4 % CIES];
     if (cie->offset != offset + 1) {
         *cie = (struct cie){.offset = offset + 1};
-        cie->is_sound = reader->cie_reads++ < CIE_READS && entry_at(reader, offset, &at, &end) &&
-                        end - at <= CIE_SIZE_MAX && fixed(at, 4) == 0 &&
-                        read_cie(reader, at + 4, end, cie);
+        cie->is_sound = rows->cie_reads++ < CIE_READS && entry_at(rows, offset, &at, &end) &&
+                        end - at <= CIE_SIZE_MAX && fixed(at, 4) == cie_id(rows) &&
+                        read_cie(rows, at + 4, end, cie);
     }
     return cie->is_sound ? cie : NULL;
 }
@@ -429,77 +450,182 @@ static int compare_fdes(const void *a, const void *b)
     return ORDER(left->start, right->start) ?: ORDER(left->at, right->at);
 }
 
-/* Those of [from, to), in the order of addresses, which they mostly have. */
-static int list_fdes(struct reader *reader, uint64_t from, uint64_t to)
+/* The function of an entry whose bytes behind the length are [at, end). False: it is a CIE, or
+ * makes no sense. */
+static bool read_function(struct cfi_rows *rows, const uint8_t *at, const uint8_t *end,
+                          struct function *function)
+{
+    uint64_t pointer = fixed(at, 4);
+    uint32_t here = (uint32_t)(at - rows->bytes);
+    uint64_t size;
+    uint64_t augmentation = 0;
+    if (pointer == cie_id(rows) || (!rows->is_debug_frame && pointer > here)) {
+        return false;
+    }
+    const struct cie *cie =
+        cie_at(rows, rows->is_debug_frame ? (uint32_t)pointer : here - (uint32_t)pointer);
+    at += 4;
+    if (!cie || !get_address(rows, &at, end, cie->encoding, true, &function->start) ||
+        !get_address(rows, &at, end, cie->encoding, false, &size) || !size ||
+        __builtin_add_overflow(function->start, size, &function->end) ||
+        (cie->sized && uleb128_get(&at, end, &augmentation)) ||
+        augmentation > (uint64_t)(end - at)) {
+        return false;
+    }
+    function->end += cie->signal; /* in the system call that it ends with the pc is behind it */
+    function->cie = cie;
+    function->at = at + augmentation;
+    function->last = end;
+    return true;
+}
+
+/* Of an entry that is listed. */
+static bool function_at(struct cfi_rows *rows, uint32_t index, struct function *function)
+{
+    const uint8_t *at;
+    const uint8_t *end;
+    return entry_at(rows, rows->fdes[index].at, &at, &end) &&
+           read_function(rows, at, end, function);
+}
+
+static int64_t distance_of(const struct cfi_rows *rows, uint64_t address)
+{
+    return (int64_t)(address - rows->address);
+}
+
+/* In the order of addresses, which they mostly have. */
+static int list_fdes(struct cfi_rows *rows)
 {
     bool is_sorted = true;
-    for (uint32_t offset = 0; offset + 4 <= reader->size;) {
+    for (uint32_t offset = 0; offset + 4 <= rows->size;) {
         const uint8_t *at;
         const uint8_t *end;
-        if (fixed(reader->bytes + offset, 4) == 0) { /* an end; some linkers put one in between */
+        struct function function;
+        if (fixed(rows->bytes + offset, 4) == 0) { /* an end; some linkers put one in between */
             offset += 4;
             continue;
         }
-        if (!entry_at(reader, offset, &at, &end)) {
+        if (!entry_at(rows, offset, &at, &end)) {
             break;
         }
-        uint64_t distance = fixed(at, 4);
-        uint32_t id_at = offset + 4;
-        const struct cie *cie =
-            distance && distance <= id_at ? cie_at(reader, id_at - (uint32_t)distance) : NULL;
-        struct fde fde = {.at = offset, .cie = id_at - (uint32_t)distance};
-        offset = (uint32_t)(end - reader->bytes);
-        at += 4;
-        uint64_t size;
-        if (!cie || !get_address(reader, &at, end, cie->encoding, true, &fde.start) ||
-            !get_address(reader, &at, end, cie->encoding, false, &size) || !size ||
-            __builtin_add_overflow(fde.start, size, &fde.end)) {
+        struct fde fde = {.at = offset};
+        offset = (uint32_t)(end - rows->bytes);
+        if (!read_function(rows, at, end, &function)) {
             continue;
         }
-        fde.end += cie->signal; /* in the system call that it ends with the pc is behind it */
-        if (fde.end <= from || fde.start >= to) {
+        int64_t start = distance_of(rows, function.start);
+        fde.start = (int32_t)start;
+        if (fde.start != start) {
             continue;
         }
-        if (ARRAY_RESERVE(reader->fdes, reader->count, reader->room)) {
+        if (ARRAY_RESERVE(rows->fdes, rows->count, rows->room)) {
             return -ENOMEM;
         }
-        is_sorted &= !reader->count || reader->fdes[reader->count - 1].start <= fde.start;
-        reader->fdes[reader->count++] = fde;
+        is_sorted &= !rows->count || rows->fdes[rows->count - 1].start <= fde.start;
+        rows->fdes[rows->count++] = fde;
     }
     if (!is_sorted) {
-        qsort(reader->fdes, reader->count, sizeof *reader->fdes, compare_fdes);
+        qsort(rows->fdes, rows->count, sizeof *rows->fdes, compare_fdes);
     }
     return 0;
 }
 
+/* The first of them that begins behind an address. */
+static uint32_t first_behind(const struct cfi_rows *rows, uint64_t address)
+{
+    uint32_t at;
+    int64_t distance = distance_of(rows, address);
+    ARRAY_FIRST(at, rows->count, rows->fdes[at].start <= distance);
+    return at;
+}
+
 /* ---- Rows ---- */
+
+/* The operand of an operation, `size` bytes. */
+static bool get_fixed(const uint8_t **at, const uint8_t *end, size_t size, bool is_signed,
+                      Dwarf_Op *op)
+{
+    if (size > (size_t)(end - *at)) {
+        return false;
+    }
+    unsigned shift = 64 - 8 * (unsigned)size;
+    op->number = fixed(*at, size);
+    if (is_signed) {
+        op->number = (uint64_t)((int64_t)(op->number << shift) >> shift);
+    }
+    *at += size;
+    return true;
+}
+
+static bool get_signed(const uint8_t **at, const uint8_t *end, uint64_t *value)
+{
+    int64_t number = 0;
+    bool is = sleb128_get(at, end, &number) == 0;
+    *value = (uint64_t)number;
+    return is;
+}
+
+/* False: nobody here evaluates it (native_evaluate). */
+static bool read_operation(const uint8_t **at, const uint8_t *end, Dwarf_Op *op)
+{
+    *op = (Dwarf_Op){.atom = *(*at)++};
+    if (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31) {
+        return get_signed(at, end, &op->number);
+    }
+    switch (op->atom) {
+    case DW_OP_bregx:
+        return uleb128_get(at, end, &op->number) == 0 && get_signed(at, end, &op->number2);
+    case DW_OP_const1u:
+    case DW_OP_const1s:
+        return get_fixed(at, end, 1, op->atom == DW_OP_const1s, op);
+    case DW_OP_const2u:
+    case DW_OP_const2s:
+        return get_fixed(at, end, 2, op->atom == DW_OP_const2s, op);
+    case DW_OP_const4u:
+    case DW_OP_const4s:
+        return get_fixed(at, end, 4, op->atom == DW_OP_const4s, op);
+    case DW_OP_const8u:
+    case DW_OP_const8s:
+        return get_fixed(at, end, 8, false, op);
+    case DW_OP_constu:
+    case DW_OP_plus_uconst:
+        return uleb128_get(at, end, &op->number) == 0;
+    case DW_OP_consts:
+        return get_signed(at, end, &op->number);
+    case DW_OP_call_frame_cfa:
+    case DW_OP_deref:
+    case DW_OP_dup:
+    case DW_OP_over:
+    case DW_OP_drop:
+    case DW_OP_nop:
+    case DW_OP_plus:
+    case DW_OP_minus:
+    case DW_OP_mul:
+    case DW_OP_and:
+    case DW_OP_or:
+    case DW_OP_xor:
+    case DW_OP_shl:
+    case DW_OP_shr:
+    case DW_OP_eq:
+    case DW_OP_ne:
+    case DW_OP_ge:
+    case DW_OP_gt:
+    case DW_OP_le:
+    case DW_OP_lt:
+        return true;
+    default:
+        return op->atom >= DW_OP_lit0 && op->atom <= DW_OP_lit31;
+    }
+}
 
 /* Its operations; 0: some are not known here, or they are too many. */
 static uint16_t read_operations(const uint8_t *at, const uint8_t *end, Dwarf_Op *operations)
 {
     uint16_t count = 0;
     while (at < end) {
-        Dwarf_Op op = {.atom = *at++};
-        bool based = op.atom >= DW_OP_breg0 && op.atom <= DW_OP_breg31;
-        bool is = count < OPERATIONS_MAX;
-        if (based) {
-            int64_t number;
-            is &= sleb128_get(&at, end, &number) == 0;
-            op.number = is ? (uint64_t)number : 0;
-        } else if (op.atom == DW_OP_plus_uconst) {
-            is &= uleb128_get(&at, end, &op.number) == 0;
-        } else if (op.atom == DW_OP_const1u) {
-            is &= at < end;
-            op.number = is ? *at++ : 0;
-        } else {
-            is &= (op.atom >= DW_OP_lit0 && op.atom <= DW_OP_lit31) || op.atom == DW_OP_deref ||
-                  op.atom == DW_OP_and || op.atom == DW_OP_ge || op.atom == DW_OP_shl ||
-                  op.atom == DW_OP_plus || op.atom == DW_OP_minus;
-        }
-        if (!is) {
+        if (count == OPERATIONS_MAX || !read_operation(&at, end, &operations[count++])) {
             return 0;
         }
-        operations[count++] = op;
     }
     return count;
 }
@@ -515,13 +641,16 @@ static struct native_place place_of(const struct rule *rule, Dwarf_Op *operation
     return place;
 }
 
-static void make_row(struct reader *reader, const struct cie *cie, const struct rules *rules,
+static void make_row(struct cfi_rows *rows, const struct cie *cie, const struct rules *rules,
                      struct native_row *row)
 {
     *row = (struct native_row){.signal = cie->signal};
-    row->cfa = place_of(&rules->of[CFA_RULE], reader->operations[CFA_RULE]);
+    row->cfa = place_of(&rules->of[CFA_RULE], rows->operations[CFA_RULE]);
     for (int i = 0; i < NATIVE_PLACES; i++) {
-        row->places[i] = place_of(&rules->of[PLACE_RULES + i], reader->operations[PLACE_RULES + i]);
+        row->places[i] = place_of(&rules->of[PLACE_RULES + i], rows->operations[PLACE_RULES + i]);
+    }
+    if (cie->has_own_return) {
+        row->places[NATIVE_PLACES - 1] = (struct native_place){.rule = NATIVE_UNDEFINED};
     }
     row->found = row->cfa.rule != NATIVE_UNDEFINED;
 }
@@ -533,35 +662,24 @@ struct taker {
 };
 
 /* A function's rows below `end`, those of its that hold nowhere in the range left out. */
-static int each_row(struct reader *reader, const struct fde *fde, uint64_t end,
+static int each_row(struct cfi_rows *rows, const struct function *function, uint64_t end,
                     const struct taker *taker)
 {
     static const struct native_row nothing = {0};
     struct native_row row;
-    const uint8_t *at = NULL;
-    const uint8_t *last = NULL;
-    const struct cie *cie = cie_at(reader, fde->cie);
-    uint64_t size = 0;
-    uint64_t skipped;
-    bool is = cie && entry_at(reader, fde->at, &at, &last);
-    at += is ? 4 : 0;
-    is = is && get_address(reader, &at, last, cie->encoding, false, &skipped) &&
-         get_address(reader, &at, last, cie->encoding, false, &skipped) &&
-         (!cie->sized || uleb128_get(&at, last, &size) == 0) && size <= (uint64_t)(last - at);
-    if (!is) {
-        return taker->take(taker->context, fde->start > taker->from ? fde->start : taker->from,
-                           &nothing);
-    }
-    struct program program = {
-        .reader = reader, .cie = cie, .at = at + size, .end = last, .rules = cie->rules};
-    uint64_t place = fde->start;
+    struct program program = {.cfi = rows,
+                              .cie = function->cie,
+                              .at = function->at,
+                              .end = function->last,
+                              .rules = function->cie->rules};
+    uint64_t place = function->start;
     int more = 1;
     int err = 0;
     while (more > 0 && place < end && !err) {
         more = run(&program);
         uint64_t next = more > 0 && program.advance < end - place ? place + program.advance : end;
         if (next > taker->from) {
-            make_row(reader, cie, &program.rules, &row);
+            make_row(rows, function->cie, &program.rules, &row);
             err = taker->take(taker->context, place > taker->from ? place : taker->from,
                               more < 0 ? &nothing : &row);
         }
@@ -570,32 +688,68 @@ static int each_row(struct reader *reader, const struct fde *fde, uint64_t end,
     return err;
 }
 
-static int each_fde(struct reader *reader, uint64_t to, const struct taker *taker)
+static int each_function(struct cfi_rows *rows, uint64_t to, const struct taker *taker)
 {
     static const struct native_row nothing = {0};
     uint64_t at = taker->from;
     int err = 0;
-    for (uint32_t i = 0; i < reader->count && at < to && !err; i++) {
-        struct fde fde = reader->fdes[i];
-        uint64_t end = i + 1 < reader->count && reader->fdes[i + 1].start < fde.end
-                           ? reader->fdes[i + 1].start
-                           : fde.end;
+    uint32_t i = first_behind(rows, at);
+    for (i -= i > 0; i < rows->count && at < to && !err; i++) {
+        struct function function;
+        struct function next;
+        if (!function_at(rows, i, &function) || function.start >= to) {
+            break;
+        }
+        uint64_t end =
+            i + 1 < rows->count && function_at(rows, i + 1, &next) && next.start < function.end
+                ? next.start
+                : function.end;
         end = end < to ? end : to;
         if (end <= at) {
             continue;
         }
-        if (fde.start > at) {
+        if (function.start > at) {
             err = taker->take(taker->context, at, &nothing);
         }
-        err = err ? err : each_row(reader, &fde, end, taker);
+        err = err ? err : each_row(rows, &function, end, taker);
         at = end;
     }
     return !err && at < to ? taker->take(taker->context, at, &nothing) : err;
 }
 
+int cfi_rows_each(struct cfi_rows *rows, uint64_t from, uint64_t to,
+                  int (*take)(void *context, uint64_t address, const struct native_row *row),
+                  void *context)
+{
+    return each_function(rows, to, &(struct taker){take, context, from});
+}
+
+void cfi_rows_at(struct cfi_rows *rows, uint64_t address, struct native_row *row)
+{
+    struct function function;
+    uint32_t behind = first_behind(rows, address);
+    memset(row, 0, sizeof *row);
+    if (!behind || !function_at(rows, behind - 1, &function) || address >= function.end) {
+        return;
+    }
+    struct program program = {.cfi = rows,
+                              .cie = function.cie,
+                              .at = function.at,
+                              .end = function.last,
+                              .rules = function.cie->rules};
+    uint64_t left = address - function.start;
+    int more;
+    while ((more = run(&program)) > 0 && program.advance <= left) {
+        left -= program.advance;
+    }
+    if (more >= 0) {
+        make_row(rows, function.cie, &program.rules, row);
+    }
+}
+
 /* ---- The section ---- */
 
-static Elf_Data *find_section(Elf *elf, uint64_t *address)
+static Elf_Data *find_section(Elf *elf, const char *wanted, uint64_t *address)
 {
     size_t names;
     Elf_Scn *scn = NULL;
@@ -606,10 +760,9 @@ static Elf_Data *find_section(Elf *elf, uint64_t *address)
         GElf_Shdr header;
         const char *name =
             gelf_getshdr(scn, &header) ? elf_strptr(elf, names, header.sh_name) : NULL;
-        if (name && header.sh_type != SHT_NOBITS && header.sh_size &&
-            strcmp(name, ".eh_frame") == 0) {
+        if (name && header.sh_type != SHT_NOBITS && header.sh_size && strcmp(name, wanted) == 0) {
             *address = header.sh_addr;
-            return elf_rawdata(scn, NULL);
+            return header.sh_flags & SHF_COMPRESSED ? NULL : elf_getdata(scn, NULL);
         }
     }
     return NULL;
@@ -622,7 +775,7 @@ void cfi_rows_sigreturn(Elf *elf, uint64_t *from, uint64_t *to)
     uint64_t address;
     Elf_Scn *scn = NULL;
     *from = *to = 0;
-    if (find_section(elf, &address)) {
+    if (find_section(elf, ".eh_frame", &address)) {
         return;
     }
     while ((scn = elf_nextscn(elf, scn))) {
@@ -641,54 +794,46 @@ void cfi_rows_sigreturn(Elf *elf, uint64_t *from, uint64_t *to)
     }
 }
 
-/* The rows of such a file. */
-static int each_sigreturn(Elf *elf, uint64_t from, uint64_t to,
-                          int (*take)(void *context, uint64_t address,
-                                      const struct native_row *row),
-                          void *context)
-{
-    static const struct native_row nothing = {0};
-    static const struct native_row signal = {.found = true, .signal = true};
-    uint64_t at;
-    uint64_t end;
-    cfi_rows_sigreturn(elf, &at, &end);
-    if (at < from || end > to || !end) {
-        return -ENOENT;
-    }
-    int err = take(context, from, &nothing);
-    err = err ? err : take(context, at, &signal);
-    return err ? err : take(context, end, &nothing);
-}
-
-int cfi_rows_each(Elf *elf, unsigned machine, uint64_t from, uint64_t to,
-                  int (*take)(void *context, uint64_t address, const struct native_row *row),
-                  void *context)
+int cfi_rows_open(Elf *elf, unsigned machine, bool is_debug_frame, struct cfi_rows **out)
 {
     uint64_t address;
     const unsigned char *ident = (const unsigned char *)elf_getident(elf, NULL);
-    const Elf_Data *data = find_section(elf, &address);
-    if (!data && machine == EM_AARCH64) {
-        return each_sigreturn(elf, from, to, take, context);
-    }
-    if (!data || !data->d_buf || data->d_size > CFI_BYTES_MAX || ident[EI_CLASS] != ELFCLASS64 ||
+    const Elf_Data *data =
+        find_section(elf, is_debug_frame ? ".debug_frame" : ".eh_frame", &address);
+    *out = NULL;
+    if (!data || !data->d_buf || data->d_size > SECTION_MAX || ident[EI_CLASS] != ELFCLASS64 ||
         ident[EI_DATA] != ELFDATA2LSB || (machine != EM_X86_64 && machine != EM_AARCH64)) {
         return -ENOENT;
     }
-    struct reader *reader = calloc(1, sizeof *reader);
-    if (!reader) {
+    struct cfi_rows *rows = calloc(1, sizeof *rows);
+    if (!rows) {
         return -ENOMEM;
     }
-    reader->bytes = data->d_buf;
-    reader->size = data->d_size;
-    reader->address = address;
-    reader->machine = machine;
+    rows->bytes = data->d_buf;
+    rows->size = data->d_size;
+    rows->address = is_debug_frame ? 0 : address;
+    rows->is_debug_frame = is_debug_frame;
+    rows->machine = machine;
     for (unsigned i = 0; i < NATIVE_PLACES; i++) {
-        reader->places[native_place_register(machine, i)] = (uint8_t)(PLACE_RULES + i);
+        rows->places[native_place_register(machine, i)] = (uint8_t)(PLACE_RULES + i);
     }
-    const struct taker taker = {take, context, from};
-    int err = list_fdes(reader, from, to);
-    err = err ? err : each_fde(reader, to, &taker);
-    free(reader->fdes);
-    free(reader);
-    return err;
+    if (list_fdes(rows)) {
+        cfi_rows_close(rows);
+        return -ENOMEM;
+    }
+    *out = rows;
+    return 0;
+}
+
+void cfi_rows_close(struct cfi_rows *rows)
+{
+    if (rows) {
+        free(rows->fdes);
+        free(rows);
+    }
+}
+
+uint64_t cfi_rows_bytes(const struct cfi_rows *rows)
+{
+    return rows ? sizeof *rows + (uint64_t)rows->room * sizeof *rows->fdes : 0;
 }

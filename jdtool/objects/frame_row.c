@@ -2,12 +2,12 @@
 
 #include "jdtool/base/array.h"
 #include "jdtool/base/hash_map.h"
-#include "jdtool/objects/cfi_check.h"
 #include "jdtool/objects/cfi_rows.h"
 
 #include <dwarf.h>
 #include <elf.h>
 #include <elfutils/libdw.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,12 +147,13 @@ bool native_evaluate(const struct native_place *place, const struct native_regs 
 {
     struct evaluation run = {.regs = regs, .cfa = cfa, .read = read, .context = context};
     const Dwarf_Op *ops = place->operations;
+    (void)push(&run, cfa); /* DWARF 5, 6.4.2.3; of the CFA itself it is below all that counts */
     for (unsigned i = 0; i < place->length; i++) {
         if (!operate(&run, &ops[i])) {
             return false;
         }
     }
-    if (run.depth == 0) {
+    if (run.depth == 0 || !place->length) {
         return false;
     }
     *value = run.stack[run.depth - 1];
@@ -231,19 +232,18 @@ struct cached_row {
 /* One that the set does not take. */
 struct own_row {
     struct native_row row;
-    Dwarf_Frame *frame; /* its expressions point into it */
+    Dwarf_Op operations[]; /* of its expressions */
 };
 
 struct frame_rows {
     unsigned machine;
-    Elf *elf;                              /* with .eh_frame; NULL: none */
-    Dwarf_CFI *eh_frame;                   /* ours */
-    Dwarf_CFI *debug_frame;                /* belongs to its Dwarf */
-    bool asked_eh_frame;                   /* for .eh_frame */
-    bool asked;                            /* for .debug_frame */
+    Elf *elf;                     /* with .eh_frame; NULL: none */
+    struct cfi_rows *eh_frame;    /* NULL: there is none */
+    struct cfi_rows *debug_frame; /* the same; of its Dwarf */
+    bool asked_eh_frame;
+    bool asked_debug_frame;
     bool asked_sigreturn;                  /* for what comes next */
     uint64_t sigreturn_from, sigreturn_to; /* cfi_rows_sigreturn */
-    bool refused;                          /* one of them */
     struct hash_map by_address;
     struct cached_row *list;
     uint32_t count;
@@ -266,31 +266,23 @@ struct frame_rows *frame_rows_new(unsigned machine, Elf *eh_frame, struct row_se
     return rows;
 }
 
-static Dwarf_CFI *eh_frame_of(struct frame_rows *rows)
+static struct cfi_rows *eh_frame_of(struct frame_rows *rows)
 {
     if (rows->elf && !rows->asked_eh_frame) {
         rows->asked_eh_frame = true;
-        rows->eh_frame = dwarf_getcfi_elf(rows->elf);
-        if (rows->eh_frame && !cfi_check_eh_frame(rows->elf)) {
-            (void)dwarf_cfi_end(rows->eh_frame);
-            rows->eh_frame = NULL;
-            rows->refused = true;
-        }
+        (void)cfi_rows_open(rows->elf, rows->machine, false, &rows->eh_frame);
     }
     return rows->eh_frame;
 }
 
-static Dwarf_CFI *debug_frame_of(struct frame_rows *rows, Dwarf *(*debug_frame)(void *context),
-                                 void *context)
+static struct cfi_rows *debug_frame_of(struct frame_rows *rows,
+                                       Dwarf *(*debug_frame)(void *context), void *context)
 {
-    if (!rows->asked) {
-        rows->asked = true;
+    if (!rows->asked_debug_frame) {
+        rows->asked_debug_frame = true;
         Dwarf *dwarf = debug_frame(context);
-        Dwarf_CFI *cfi = dwarf ? dwarf_getcfi(dwarf) : NULL;
-        if (cfi && !cfi_check_debug_frame(dwarf_getelf(dwarf))) {
-            rows->refused = true;
-        } else {
-            rows->debug_frame = cfi;
+        if (dwarf) {
+            (void)cfi_rows_open(dwarf_getelf(dwarf), rows->machine, true, &rows->debug_frame);
         }
     }
     return rows->debug_frame;
@@ -299,7 +291,6 @@ static Dwarf_CFI *debug_frame_of(struct frame_rows *rows, Dwarf *(*debug_frame)(
 static void forget(struct frame_rows *rows)
 {
     for (uint32_t i = 0; i < rows->own_count; i++) {
-        free(rows->own[i]->frame);
         free(rows->own[i]);
     }
     rows->own_count = 0;
@@ -313,9 +304,8 @@ void frame_rows_free(struct frame_rows *rows)
         return;
     }
     forget(rows);
-    if (rows->eh_frame) {
-        (void)dwarf_cfi_end(rows->eh_frame);
-    }
+    cfi_rows_close(rows->eh_frame);
+    cfi_rows_close(rows->debug_frame);
     hash_map_free(&rows->by_address);
     free((void *)rows->own);
     free(rows->list);
@@ -327,142 +317,44 @@ bool frame_rows_need_dwarf(const struct frame_rows *rows)
     return rows->debug_frame != NULL;
 }
 
-bool frame_rows_refused(const struct frame_rows *rows)
+/* The row of an address; false: it has none. */
+static bool find_row(struct frame_rows *rows, uint64_t address,
+                     Dwarf *(*debug_frame)(void *context), void *context, struct native_row *row)
 {
-    return rows->refused;
+    struct cfi_rows *cfi = eh_frame_of(rows);
+    memset(row, 0, sizeof *row);
+    if (cfi) {
+        cfi_rows_at(cfi, address, row);
+    }
+    cfi = row->found ? NULL : debug_frame_of(rows, debug_frame, context);
+    if (cfi) {
+        cfi_rows_at(cfi, address, row);
+    }
+    return row->found;
 }
 
-static bool is_cfa(const Dwarf_Op *op)
+/* A copy of a row, with its expressions. NULL: no memory. */
+static const struct native_row *keep_own(struct frame_rows *rows, const struct native_row *row)
 {
-    return op->atom == DW_OP_call_frame_cfa;
-}
-
-static bool plus(const Dwarf_Op *ops, size_t count, int32_t *offset)
-{
-    if (count == 0) {
-        *offset = 0;
-        return true;
-    }
-    /* libdw writes a negative offset as plus_uconst of its two's complement. */
-    if (count == 1 && ops->atom == DW_OP_plus_uconst) {
-        int64_t value = (int64_t)ops->number;
-        *offset = (int32_t)value;
-        return value == *offset;
-    }
-    if (count == 2 && ops[0].atom == DW_OP_consts && ops[1].atom == DW_OP_plus) {
-        int64_t value = (int64_t)ops[0].number;
-        *offset = (int32_t)value;
-        return value == *offset;
-    }
-    return false;
-}
-
-static bool reg_plus(const Dwarf_Op *op, struct native_place *place)
-{
-    uint64_t reg;
-    int64_t offset;
-    if (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31) {
-        reg = op->atom - DW_OP_breg0;
-        offset = (int64_t)op->number;
-    } else if (op->atom == DW_OP_bregx) {
-        reg = op->number;
-        offset = (int64_t)op->number2;
-    } else {
-        return false;
-    }
-    if (reg >= NATIVE_REGS || offset != (int32_t)offset) {
-        return false;
-    }
-    *place =
-        (struct native_place){.rule = NATIVE_REG, .reg = (uint8_t)reg, .offset = (int32_t)offset};
-    return true;
-}
-
-/* A rule in our words. */
-static void take_register(Dwarf_Frame *frame, int number, struct native_place *place)
-{
-    Dwarf_Op memory[3];
-    Dwarf_Op *ops;
-    size_t count;
-    memset(place, 0, sizeof *place);
-    if (dwarf_frame_register(frame, number, memory, &ops, &count) != 0 ||
-        (count == 0 && ops == memory)) {
-        place->rule = NATIVE_UNDEFINED;
-        return;
-    }
-    if (count == 0) {
-        place->rule = NATIVE_SAME;
-        return;
-    }
-    bool value = ops[count - 1].atom == DW_OP_stack_value;
-    size_t body = value ? count - 1 : count;
-    if (body && is_cfa(&ops[0]) && plus(ops + 1, body - 1, &place->offset)) {
-        place->rule = value ? NATIVE_CFA : NATIVE_AT_CFA;
-        return;
-    }
-    if (!value && count == 1 && ops[0].atom == DW_OP_regx && ops[0].number < NATIVE_REGS) {
-        place->rule = NATIVE_REG;
-        place->reg = (uint8_t)ops[0].number;
-        return;
-    }
-    if (!value && count == 1 && ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31) {
-        place->rule = NATIVE_REG;
-        place->reg = (uint8_t)(ops[0].atom - DW_OP_reg0);
-        return;
-    }
-    if (ops == memory || count > UINT16_MAX) {
-        place->rule = NATIVE_UNDEFINED;
-        return;
-    }
-    place->rule = value ? NATIVE_EXPRESSION : NATIVE_AT_EXPRESSION;
-    place->operations = ops;
-    place->length = (uint16_t)body;
-}
-
-static void take_frame(const struct frame_rows *rows, Dwarf_Frame *frame, struct native_row *row)
-{
-    Dwarf_Op *ops;
-    size_t count;
-    if (dwarf_frame_cfa(frame, &ops, &count) != 0 || count == 0 || count > UINT16_MAX) {
-        return;
-    }
-    if (count != 1 || !reg_plus(ops, &row->cfa)) {
-        row->cfa = (struct native_place){
-            .rule = NATIVE_EXPRESSION, .length = (uint16_t)count, .operations = ops};
-    }
-    int return_address = dwarf_frame_info(frame, NULL, NULL, &row->signal);
+    size_t count = row->cfa.length;
     for (unsigned i = 0; i < NATIVE_PLACES; i++) {
-        int number = (int)native_place_register(rows->machine, i);
-        if (i == NATIVE_PLACES - 1 && return_address >= 0) {
-            number = return_address;
-        }
-        take_register(frame, number, &row->places[i]);
+        count += row->places[i].length;
     }
-    row->found = true;
-}
-
-/* The frame that an address has, to be freed. NULL: none. */
-static Dwarf_Frame *find_frame(struct frame_rows *rows, uint64_t address,
-                               Dwarf *(*debug_frame)(void *context), void *context)
-{
-    Dwarf_Frame *frame = NULL;
-    Dwarf_CFI *cfi = eh_frame_of(rows);
-    if (cfi && dwarf_cfi_addrframe(cfi, address, &frame) == 0) {
-        return frame;
-    }
-    cfi = debug_frame_of(rows, debug_frame, context);
-    return cfi && dwarf_cfi_addrframe(cfi, address, &frame) == 0 ? frame : NULL;
-}
-
-/* A copy of a row, with its frame. NULL: no memory. */
-static const struct native_row *keep_own(struct frame_rows *rows, const struct native_row *row,
-                                         Dwarf_Frame *frame)
-{
     struct own_row *own = NULL;
-    if (ARRAY_RESERVE(rows->own, rows->own_count, rows->own_room) || !(own = malloc(sizeof *own))) {
+    if (ARRAY_RESERVE(rows->own, rows->own_count, rows->own_room) ||
+        !(own = malloc(sizeof *own + count * sizeof *own->operations))) {
         return NULL;
     }
-    *own = (struct own_row){*row, frame};
+    own->row = *row;
+    Dwarf_Op *to = own->operations;
+    for (unsigned i = 0; i <= NATIVE_PLACES; i++) {
+        struct native_place *place = i < NATIVE_PLACES ? &own->row.places[i] : &own->row.cfa;
+        if (place->length) {
+            memcpy(to, place->operations, place->length * sizeof *to);
+            place->operations = to;
+            to += place->length;
+        }
+    }
     rows->own[rows->own_count++] = own;
     return &own->row;
 }
@@ -482,25 +374,11 @@ static const struct native_row *look_up(struct frame_rows *rows, uint64_t addres
                                         Dwarf *(*debug_frame)(void *context), void *context)
 {
     struct native_row row;
-    memset(&row, 0, sizeof row);
-    Dwarf_Frame *frame = find_frame(rows, address, debug_frame, context);
-    if (frame) {
-        take_frame(rows, frame, &row);
-    } else if (is_sigreturn(rows, address)) {
+    if (!find_row(rows, address, debug_frame, context, &row) && is_sigreturn(rows, address)) {
         row.found = row.signal = true;
-    } else if ((frame = find_frame(rows, address - 1, debug_frame, context))) {
-        /* In the system call that a way back from a signal ends with the pc is behind it. */
-        take_frame(rows, frame, &row);
-        if (!row.signal) {
-            memset(&row, 0, sizeof row);
-        }
     }
     const struct native_row *kept = row_set_keep(rows->set, &row);
-    if (!kept) {
-        kept = keep_own(rows, &row, frame);
-        frame = kept ? NULL : frame;
-    }
-    free(frame);
+    kept = kept ? kept : keep_own(rows, &row);
     return kept ? kept : &rows->nothing;
 }
 
@@ -525,9 +403,38 @@ const struct native_row *frame_rows_at(struct frame_rows *rows, uint64_t address
     return cached->row;
 }
 
+/* The rows of a file that has nothing but a way back from signals. */
+static int each_sigreturn(const struct frame_rows *rows, uint64_t from, uint64_t to,
+                          int (*take)(void *context, uint64_t address,
+                                      const struct native_row *row),
+                          void *context)
+{
+    static const struct native_row nothing = {0};
+    static const struct native_row signal = {.found = true, .signal = true};
+    if (rows->sigreturn_from < from || rows->sigreturn_to > to || !rows->sigreturn_to) {
+        return -ENOENT;
+    }
+    int err = take(context, from, &nothing);
+    err = err ? err : take(context, rows->sigreturn_from, &signal);
+    return err ? err : take(context, rows->sigreturn_to, &nothing);
+}
+
+int frame_rows_each(struct frame_rows *rows, uint64_t from, uint64_t to,
+                    int (*take)(void *context, uint64_t address, const struct native_row *row),
+                    void *context)
+{
+    struct cfi_rows *cfi = eh_frame_of(rows);
+    if (cfi) {
+        return cfi_rows_each(cfi, from, to, take, context);
+    }
+    (void)is_sigreturn(rows, from);
+    return each_sigreturn(rows, from, to, take, context);
+}
+
 uint64_t frame_rows_bytes(const struct frame_rows *rows)
 {
-    return sizeof *rows + (uint64_t)rows->room * sizeof *rows->list +
+    return sizeof *rows + cfi_rows_bytes(rows->eh_frame) + cfi_rows_bytes(rows->debug_frame) +
+           (uint64_t)rows->room * sizeof *rows->list +
            (uint64_t)rows->own_count * sizeof(struct own_row) +
            rows->by_address.room * sizeof *rows->by_address.slots;
 }

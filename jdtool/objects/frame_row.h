@@ -63,8 +63,8 @@ bool native_evaluate(const struct native_place *place, const struct native_regs 
                      uint64_t *value);
 
 /*
- * Call-frame rows of a file: .eh_frame, else .debug_frame (its own or that of its debug file), both
- * read by libdw. An address is looked up once and kept, up to FRAME_ROWS_MAX of them.
+ * Call-frame rows of a file: .eh_frame, else .debug_frame (its own or that of its debug file). An
+ * address is looked up once and kept, up to FRAME_ROWS_MAX of them.
  */
 
 /* ---- Rows kept once ---- */
@@ -106,8 +106,11 @@ const struct native_row *frame_rows_at(struct frame_rows *rows, uint64_t address
 /* Whether they need what debug_frame gave: else it may go, and is asked for no more. */
 bool frame_rows_need_dwarf(const struct frame_rows *rows);
 
-/* Whether one of the sections was left unread, because it breaks a bound of cfi_check.h. */
-bool frame_rows_refused(const struct frame_rows *rows);
+/* Those of .eh_frame for a range of addresses: see cfi_rows_each. -ENOENT: the file has none, nor
+ * cfi_rows_sigreturn. */
+int frame_rows_each(struct frame_rows *rows, uint64_t from, uint64_t to,
+                    int (*take)(void *context, uint64_t address, const struct native_row *row),
+                    void *context);
 
 uint64_t frame_rows_bytes(const struct frame_rows *rows); /* memory it takes */
 

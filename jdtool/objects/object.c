@@ -2,7 +2,6 @@
 #include "jdtool/objects/object.h"
 
 #include "jdtool/base/text.h"
-#include "jdtool/objects/cfi_rows.h"
 
 #include <errno.h>
 #include <gelf.h>
@@ -147,7 +146,6 @@ const struct native_row *object_row(struct object *object, uint64_t address)
         return &nothing;
     }
     const struct native_row *row = frame_rows_at(file->rows, address, debug_frame_of, object);
-    object->frames_refused = frame_rows_refused(file->rows);
     object_count_bytes(object);
     return row;
 }
@@ -157,12 +155,7 @@ int object_rows(struct object *object, uint64_t from, uint64_t to,
                 void *context)
 {
     struct object_file *file = object_use(object);
-    if (!file || file->found.file.machine != object->objects->places.machine ||
-        file->found.only_debug) {
-        return -ENOENT;
-    }
-    return cfi_rows_each(file->found.file.elf, object->objects->places.machine, from, to, take,
-                         context);
+    return file ? frame_rows_each(file->rows, from, to, take, context) : -ENOENT;
 }
 
 static bool is_root_symbol(const char *name)

@@ -52,7 +52,6 @@ struct object {
     uint64_t lookups;
     uint64_t dwarf_left_out; /* of its file, while it was open */
     bool lines_given_up;     /* they took too long */
-    bool frames_refused;     /* the same: see frame_rows_refused */
     bool kernel;
     uint8_t found_id[BUILD_ID_MAX]; /* of the file, when none was recorded */
     uint8_t found_id_size;

@@ -446,11 +446,6 @@ static void tell_left_out(const struct objects *objects)
                             object->place.file.path);
             told++;
         }
-        if (object->frames_refused) {
-            warning_message("stacks may end in %s: its call-frame information is not a compiler's",
-                            object->place.file.path);
-            told++;
-        }
     }
 }
 

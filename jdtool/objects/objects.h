@@ -229,8 +229,8 @@ struct native_row; /* frame_row.h */
 const struct native_row *object_row(struct object *object, uint64_t address);
 
 /*
- * Gives the rows of .eh_frame for a range of its addresses: see cfi_rows_each. -ENOENT: the file
- * cannot be read, is of another machine, or has none.
+ * Gives the rows of .eh_frame for a range of its addresses: in the order of addresses (cfi_rows.h).
+ * -ENOENT: the file cannot be read, is of another machine, or has none.
  */
 int object_rows(struct object *object, uint64_t from, uint64_t to,
                 int (*take)(void *context, uint64_t address, const struct native_row *row),
