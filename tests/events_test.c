@@ -205,9 +205,24 @@ TEST(test_pools_wait_for_work)
         frame(RESOLVED_COMPILED, "jdk.internal.misc.Unsafe", "park"),
         frame(RESOLVED_COMPILED, "p.Own", "getTask"),
     };
+    struct resolved_frame loop[] = {
+        frame(RESOLVED_COMPILED, "io.grpc.netty.shaded.io.netty.channel.epoll.Native", "epollWait"),
+    };
+    struct resolved_frame worker[] = {
+        frame(RESOLVED_COMPILED, "jdk.internal.misc.Unsafe", "park"),
+        frame(RESOLVED_INLINED, "java.util.concurrent.locks.LockSupport", "parkNanos"),
+        frame(RESOLVED_COMPILED, "kotlinx.coroutines.scheduling.CoroutineScheduler$Worker",
+              "runWorker"),
+    };
     struct resolved_frame native[] = {frame(RESOLVED_NATIVE, NULL, "pthread_join")};
     assert_true(event_frames_idle(pool, 2, "pool-1-thread-1", true));
     assert_false(event_frames_idle(own, 2, "pool-1-thread-1", true));
+    assert_true(event_frames_idle(loop, 1, "grpc-0", true));
+    assert_true(event_frames_idle(worker, 3, "worker-1", true));
+    worker[1].method = own[1].method; /* its work */
+    assert_false(event_frames_idle(worker, 3, "worker-1", true));
+    loop[0] = frame(RESOLVED_COMPILED, "p.Otherchannel.epoll.Native", "epollWait");
+    assert_false(event_frames_idle(loop, 1, "grpc-0", true));
     assert_true(event_frames_idle(native, 1, "java", true));
     assert_false(event_frames_idle(native, 1, "java", false)); /* one that has no name yet */
     assert_true(event_frames_idle(native, 1, "G1 Conc#0", true));

@@ -96,35 +96,60 @@ static const char *const jvm_threads[] = {
     "Shenand..",
 };
 
-/* What waits for work, a connection or a moment: the class and the method. */
+/* What waits for work, a connection or a moment: the class, perhaps in another package, as Netty is
+ * in gRPC's, and the method. One that does the work as well waits where it parks. */
 static const struct {
     const char *class_name;
     const char *method;
+    bool works;
 } waiters[] = {
-    {"java.util.concurrent.ThreadPoolExecutor", "getTask"},
-    {"java.util.concurrent.ForkJoinPool", "awaitWork"},
-    {"java.util.concurrent.ThreadPerTaskExecutor", "awaitTermination"},
-    {"java.util.concurrent.CompletableFuture$Delayer", "run"},
-    {"java.util.TimerThread", "mainLoop"},
-    {"java.lang.ref.Reference$ReferenceHandler", "run"},
-    {"java.lang.ref.Finalizer$FinalizerThread", "run"},
-    {"jdk.internal.ref.CleanerImpl", "run"},
-    {"sun.nio.ch.EPollSelectorImpl", "doSelect"},
-    {"sun.nio.ch.EPollPoller", "poll"},
-    {"sun.nio.ch.Net", "accept"},
-    {"sun.nio.ch.NioSocketImpl", "accept"},
-    {"java.net.PlainSocketImpl", "socketAccept"},
+    {"java.util.concurrent.ThreadPoolExecutor", "getTask", false},
+    {"java.util.concurrent.ForkJoinPool", "awaitWork", false},
+    {"java.util.concurrent.ThreadPerTaskExecutor", "awaitTermination", false},
+    {"java.util.concurrent.CompletableFuture$Delayer", "run", false},
+    {"java.util.concurrent.DelayScheduler", "loop", true},
+    {"java.util.TimerThread", "mainLoop", false},
+    {"java.lang.ref.Reference$ReferenceHandler", "run", false},
+    {"java.lang.ref.ReferenceQueue", "remove", false},
+    {"sun.nio.ch.EPollSelectorImpl", "doSelect", false},
+    {"sun.nio.ch.EPollPoller", "poll", false},
+    {"sun.nio.ch.EPollPort$EventHandlerTask", "poll", false},
+    {"sun.nio.ch.Net", "accept", false},
+    {"sun.nio.ch.NioSocketImpl", "accept", false},
+    {"java.net.PlainSocketImpl", "socketAccept", false},
+    {"channel.epoll.Native", "epollWait", false}, /* Netty */
+    {"channel.uring.Native", "ioUringEnter", false},
+    {"org.apache.tomcat.util.threads.ThreadPoolExecutor", "getTask", false},
+    {"org.eclipse.jetty.util.thread.QueuedThreadPool$Runner", "idleJobPoll", false},
+    {"org.eclipse.jetty.util.thread.ReservedThreadExecutor$ReservedThread", "reservedWait", false},
+    {"org.eclipse.jetty.util.thread.ReservedThreadExecutor$ReservedThread", "waitForTask", false},
+    {"org.jboss.threads.EnhancedQueueExecutor$PoolThreadNode", "park", false}, /* Quarkus */
+    {"kotlinx.coroutines.scheduling.CoroutineScheduler$Worker", "park", false},
+    {"kotlinx.coroutines.scheduling.CoroutineScheduler$Worker", "runWorker", true},
+    {"kotlinx.coroutines.DefaultExecutor", "run", true},
+    {"actor.LightArrayRevolverScheduler", "waitNanos", false}, /* Akka, Pekko */
+    {"com.hazelcast.internal.util.concurrent.MPSCQueue", "takeAll", false},
 };
 
-static bool is_waiter(const struct resolved_frame *frame)
+static bool is_class(const char *name, const char *wanted)
+{
+    size_t length = strlen(name);
+    size_t behind = strlen(wanted);
+    return text_ends(name, wanted) && (length == behind || name[length - behind - 1] == '.');
+}
+
+/* callee: NULL: none. */
+static bool is_waiter(const struct resolved_frame *frame, const struct resolved_frame *callee)
 {
     const struct resolved_method *method = frame->method;
     if (!method || !method->class_name || !method->method_name) {
         return false;
     }
+    const struct resolved_method *called = callee ? callee->method : NULL;
+    bool parks = called && called->method_name && strncmp(called->method_name, "park", 4) == 0;
     for (size_t i = 0; i < sizeof waiters / sizeof *waiters; i++) {
         if (strcmp(method->method_name, waiters[i].method) == 0 &&
-            strcmp(method->class_name, waiters[i].class_name) == 0) {
+            is_class(method->class_name, waiters[i].class_name) && (parks || !waiters[i].works)) {
             return true;
         }
     }
@@ -142,7 +167,7 @@ bool event_frames_idle(const struct resolved_frame *frames, uint32_t count, cons
     bool has_java = false;
     for (uint32_t i = 0; i < count; i++) {
         has_java |= is_java(&frames[i]);
-        if (is_waiter(&frames[i])) {
+        if (is_waiter(&frames[i], i ? &frames[i - 1] : NULL)) {
             return true;
         }
     }
