@@ -498,6 +498,10 @@ TEST(test_names_that_were_shortened)
     assert_int_equal(method_match(name, "o.b.c.Request.recycle(…)"), 0);
     assert_int_equal(method_match(name, "o.a.c.x.Request.recycle(…)"), 0);
     assert_int_equal(method_match("a.b()", "o.a.c.Request.recycle(…)"), 0);
+    /* A class of Clojure's or of a script has no capital. */
+    assert_string_equal(cell_fit_name("app.core$fn__1.invoke()", 8, text), "a.core$fn__1.invoke()");
+    assert_string_equal(cell_fit_name("script.run()", 8, text), "script.run()");
+    assert_string_equal(cell_fit_name("std::move<a.b>()", 8, text), "std::move<a.b>()");
 }
 
 TEST_MAIN(NULL, NULL)

@@ -49,13 +49,16 @@ const char *cell_fit_name(const char *name, uint32_t width, char text[CELL_MAX])
     snprintf(text, CELL_MAX, "%.*s%s", (int)size, name,
              name[size] && strcmp(name + size, "()") != 0 ? "(…)" : name + size);
     while (cell_columns(text) > width) {
-        /* The first package that is longer than a letter; a class begins with a capital. */
+        /* The first package that is longer than a letter; a class begins with a capital, or, as
+         * Clojure's and scripts' do not, is what the method's name is behind. */
         char *part = text;
         size_t length;
         while ((length = strcspn(part, ".(")) == 1 && part[1] == '.') {
             part += 2;
         }
-        if (part[length] != '.' || part[0] < 'a' || part[0] > 'z' || part + length > text + size) {
+        const char *behind = part + length + (part[length] == '.');
+        if (part[0] < 'a' || part[0] > 'z' || behind[strcspn(behind, ".(")] != '.' ||
+            part + length > text + size) {
             break;
         }
         memmove(part + 1, part + length, strlen(part + length) + 1);
