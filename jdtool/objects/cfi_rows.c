@@ -2,6 +2,7 @@
 
 #include "format/leb128.h"
 #include "jdtool/base/array.h"
+#include "jdtool/objects/elf_file.h"
 
 #include <dwarf.h>
 #include <errno.h>
@@ -749,23 +750,17 @@ void cfi_rows_at(struct cfi_rows *rows, uint64_t address, struct native_row *row
 
 /* ---- The section ---- */
 
-static Elf_Data *find_section(Elf *elf, const char *wanted, uint64_t *address)
+static Elf_Data *find_section(Elf *elf, const char *name, uint64_t *address)
 {
-    size_t names;
-    Elf_Scn *scn = NULL;
-    if (elf_getshdrstrndx(elf, &names)) {
+    const struct elf_file file = {.elf = elf};
+    size_t size;
+    GElf_Shdr header;
+    Elf_Scn *section = elf_file_section(&file, name, &size);
+    if (!section || !size || !gelf_getshdr(section, &header) || header.sh_flags & SHF_COMPRESSED) {
         return NULL;
     }
-    while ((scn = elf_nextscn(elf, scn))) {
-        GElf_Shdr header;
-        const char *name =
-            gelf_getshdr(scn, &header) ? elf_strptr(elf, names, header.sh_name) : NULL;
-        if (name && header.sh_type != SHT_NOBITS && header.sh_size && strcmp(name, wanted) == 0) {
-            *address = header.sh_addr;
-            return header.sh_flags & SHF_COMPRESSED ? NULL : elf_getdata(scn, NULL);
-        }
-    }
-    return NULL;
+    *address = header.sh_addr;
+    return elf_getdata(section, NULL);
 }
 
 void cfi_rows_sigreturn(Elf *elf, uint64_t *from, uint64_t *to)

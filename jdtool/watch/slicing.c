@@ -25,9 +25,10 @@ static void add_number(struct words *words, const char *format, unsigned number)
 
 /* ---- Its beginning ---- */
 
-/* The ends that it gets. */
-struct slicer_ends {
-    int in, orders, out, parent, at_work;
+/* Ours in [0], its in [1]. */
+struct slicing_pairs {
+    int recording[2], orders[2], slices[2], parent[2];
+    int at_work; /* a file in memory, for both */
 };
 
 /* What is in the environment may be a secret. */
@@ -39,15 +40,15 @@ static int forget_servers(void *context)
 }
 
 static int run(struct slicing *slicing, const struct watch_jvm_options *options,
-               const struct slicer_ends *ends)
+               const struct slicing_pairs *pairs)
 {
     struct words words = {0};
-    const int keep[] = {ends->orders, ends->out, ends->parent, ends->at_work};
+    const int keep[] = {pairs->orders[1], pairs->slices[1], pairs->parent[1], pairs->at_work};
     WORDS_ADD(&words, "/proc/self/exe", "live", "watch-slicer");
-    add_number(&words, "--parent=%s", (unsigned)ends->parent);
-    add_number(&words, "--orders=%s", (unsigned)ends->orders);
-    add_number(&words, "--out=%s", (unsigned)ends->out);
-    add_number(&words, "--at-work=%s", (unsigned)ends->at_work);
+    add_number(&words, "--parent=%s", (unsigned)pairs->parent[1]);
+    add_number(&words, "--orders=%s", (unsigned)pairs->orders[1]);
+    add_number(&words, "--out=%s", (unsigned)pairs->slices[1]);
+    add_number(&words, "--at-work=%s", (unsigned)pairs->at_work);
     add_number(&words, "--slice=%s", options->slice);
     for (uint32_t i = 0; i < options->format_count; i++) {
         words_add(&words, "--format=%s", options->formats[i]->name);
@@ -57,7 +58,7 @@ static int run(struct slicing *slicing, const struct watch_jvm_options *options,
     }
     const struct child_options child = {
         .arguments = words.list,
-        .in = ends->in,
+        .in = pairs->recording[1],
         .out = -1,
         .err = slicing->says,
         .keep = keep,
@@ -77,30 +78,27 @@ static void close_end(int *fd)
     *fd = -1;
 }
 
-/* Ours in [0], its in [1]. */
-struct slicing_pairs {
-    int recording[2], orders[2], slices[2], parent[2];
-};
-
-static int open_pairs(struct slicing *slicing, struct slicing_pairs *pairs, int *at_work)
+/* Its end to read and our end to write. */
+static int open_pipe_to(int pair[2])
 {
-    int pipes[3][2];
-    for (int i = 0; i < 3; i++) {
-        if (pipe2(pipes[i], O_CLOEXEC) != 0) {
-            int err = -errno;
-            while (i-- > 0) {
-                close(pipes[i][0]);
-                close(pipes[i][1]);
-            }
-            return err;
-        }
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return -errno;
     }
-    pairs->recording[0] = pipes[0][1];
-    pairs->recording[1] = pipes[0][0];
-    pairs->orders[0] = pipes[1][1];
-    pairs->orders[1] = pipes[1][0];
-    pairs->slices[0] = pipes[2][0];
-    pairs->slices[1] = pipes[2][1];
+    pair[0] = ends[1];
+    pair[1] = ends[0];
+    return 0;
+}
+
+/* On failure some are open. */
+static int open_pairs(struct slicing *slicing, struct slicing_pairs *pairs)
+{
+    int err = open_pipe_to(pairs->recording);
+    err = err ? err : open_pipe_to(pairs->orders);
+    err = err ? err : pipe2(pairs->slices, O_CLOEXEC) != 0 ? -errno : 0;
+    if (err) {
+        return err;
+    }
     (void)fcntl(pairs->recording[0], F_SETPIPE_SZ, 1 << 20); /* as much as anybody may have */
     (void)fcntl(pairs->slices[0], F_SETPIPE_SZ, 1 << 18);
     fcntl(pairs->orders[0], F_SETFL, O_NONBLOCK);
@@ -110,34 +108,32 @@ static int open_pairs(struct slicing *slicing, struct slicing_pairs *pairs, int 
         return -errno;
     }
     slicing->says = memfd_create("watch-slicer", MFD_CLOEXEC);
-    *at_work = memfd_create("watch-at-work", MFD_CLOEXEC);
-    if (slicing->says < 0 || *at_work < 0 || ftruncate(*at_work, sizeof *slicing->at_work) != 0) {
+    pairs->at_work = memfd_create("watch-at-work", MFD_CLOEXEC);
+    if (slicing->says < 0 || pairs->at_work < 0 ||
+        ftruncate(pairs->at_work, sizeof *slicing->at_work) != 0) {
         return -errno;
     }
-    void *memory = mmap(NULL, sizeof *slicing->at_work, PROT_READ, MAP_SHARED, *at_work, 0);
+    void *memory = mmap(NULL, sizeof *slicing->at_work, PROT_READ, MAP_SHARED, pairs->at_work, 0);
     slicing->at_work = memory == MAP_FAILED ? NULL : memory;
     return 0;
 }
 
 int slicing_start(struct slicing *slicing, const struct watch_jvm_options *options)
 {
-    struct slicing_pairs pairs = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
-    int at_work = -1;
+    struct slicing_pairs pairs = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, -1};
     *slicing = NO_SLICING;
     slicing->began = now_ms();
     slicing->rights = rights_new();
-    int err = slicing->rights ? open_pairs(slicing, &pairs, &at_work) : -ENOMEM;
+    int err = slicing->rights ? open_pairs(slicing, &pairs) : -ENOMEM;
     if (!err) {
         rights_read_objects(slicing->rights, NULL);
     }
-    const struct slicer_ends ends = {pairs.recording[1], pairs.orders[1], pairs.slices[1],
-                                     pairs.parent[1], at_work};
-    err = err ? err : run(slicing, options, &ends);
+    err = err ? err : run(slicing, options, &pairs);
     close_end(&pairs.recording[1]);
     close_end(&pairs.orders[1]);
     close_end(&pairs.slices[1]);
     close_end(&pairs.parent[1]);
-    close_end(&at_work);
+    close_end(&pairs.at_work);
     slicing->recording = pairs.recording[0];
     slicing->orders.fd = pairs.orders[0];
     slicing->from = pairs.slices[0];
