@@ -42,8 +42,8 @@ struct walk {
     char path[PATH_MAX]; /* below it, of what is looked at */
 };
 
-/* Without openat2: it goes up no further than the profile, and only to begin with, since what is
- * named before a ".." may be a link to elsewhere. */
+/* Without openat2, or of one that leads nowhere yet: it goes up no further than the profile, and
+ * only to begin with, since what is named before a ".." may be a link to elsewhere. */
 static int check_link_by_text(const struct walk *walk)
 {
     char text[PATH_MAX];
@@ -70,9 +70,10 @@ static int check_link(const struct walk *walk)
     int fd =
         open_resolved(walk->profile, walk->path, O_PATH, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
     descriptor_close(fd);
-    return fd >= 0 || fd == -ENOENT        ? 0
-           : fd == -ENOSYS || fd == -EPERM ? check_link_by_text(walk)
-                                           : fd;
+    /* What it leads through may come to be: perf's files are put into buildid/ later. */
+    return fd >= 0                                          ? 0
+           : fd == -ENOENT || fd == -ENOSYS || fd == -EPERM ? check_link_by_text(walk)
+                                                            : fd;
 }
 
 static int check_directory(struct walk *walk, int parent, const char *name, int depth);
