@@ -1,8 +1,8 @@
 /*
  * refuse WHAT[,WHAT...] COMMAND...: runs the command where the kernel refuses that, as a container
- * does (bpf, signals, filters, processors) or as an older kernel, which has it not: one of the
- * names below, which "refuse list" lists, or linux-5.4, what came after that. What system calls are
- * told by a pointer is read by a tracer.
+ * does (bpf, signals, filters, events, processors) or as an older kernel, which has it not: one of
+ * the names below, which "refuse list" lists, or linux-5.4, what came after that. What system calls
+ * are told by a pointer is read by a tracer.
  */
 #include <elf.h>
 #include <errno.h>
@@ -50,6 +50,7 @@ static const struct refused {
     {"bpf", NOT_IN_TIME, SYS_bpf, ALL, EPERM, 0, 0, 0, 0},
     {"filters", NOT_IN_TIME, SYS_seccomp, ALL, EPERM, 0, 0, 0, 0},
     {"signals", NOT_IN_TIME, SYS_pidfd_send_signal, ALL, EPERM, 0, 0, 0, 0},
+    {"events", NOT_IN_TIME, SYS_perf_event_open, ALL, EPERM, 0, 0, 0, 0},
     {"processors", NOT_IN_TIME, SYS_perf_event_open, ARGUMENT, EACCES, 1, 0, UINT32_MAX,
      UINT32_MAX},
     {"listener", LINUX(5, 0), SYS_seccomp, ARGUMENT, EINVAL, 1, 0, SECCOMP_FILTER_FLAG_NEW_LISTENER,

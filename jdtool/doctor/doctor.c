@@ -81,7 +81,7 @@ void doctor_tell_cache(const struct doctor *doctor, uint64_t bytes, const char *
     }
 }
 
-void doctor_tell_perf(struct doctor *doctor, const char *words)
+void doctor_tell_perf(const struct doctor *doctor, const char *words)
 {
     static const char before[] = "perf version ";
     char *end = NULL;
@@ -92,8 +92,10 @@ void doctor_tell_perf(struct doctor *doctor, const char *words)
         doctor_poor(doctor, "install perf 5.11 or later", "%.*s: not a version of Linux",
                     (int)strcspn(words, "\n"), words);
     } else if (major < 5 || (major == 5 && minor < 11)) {
-        doctor_bad(doctor, "install perf 5.11 or later",
-                   "%ld.%ld cannot report when sampling has begun (--control)", major, minor);
+        doctor_poor(doctor, "install perf 5.11 or later",
+                    "%ld.%ld cannot report when sampling has begun (--control): jdperf does not "
+                    "record with it",
+                    major, minor);
     } else {
         doctor_good(doctor, "%ld.%ld%s", major, minor,
                     major < 7

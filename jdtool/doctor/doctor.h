@@ -35,7 +35,7 @@ void doctor_tell_space(struct doctor *doctor, uint64_t bytes, const char *where)
 void doctor_tell_cache(const struct doctor *doctor, uint64_t bytes, const char *where);
 
 /* Judges perf by its first words: "perf version 6.1.192". */
-void doctor_tell_perf(struct doctor *doctor, const char *words);
+void doctor_tell_perf(const struct doctor *doctor, const char *words);
 
 /* Judges a JDK by its major version, 0: it does not say. */
 void doctor_tell_jdk(const struct doctor *doctor, int java);

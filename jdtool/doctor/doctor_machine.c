@@ -7,6 +7,8 @@
 #include "jdtool/live/target.h"
 #include "jdtool/live/verbs.h"
 #include "jdtool/record/perf_run.h"
+#include "jdtool/sampler/sampler.h"
+#include "jdtool/walk/program.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -36,63 +38,86 @@ static void check_perf(struct doctor *doctor)
     char *const arguments[] = {(char *)perf_program(), "--version", NULL};
     char answer[512];
     if (!has_perf()) {
-        doctor_bad(doctor,
-                   "apt-get install linux-perf (Ubuntu: linux-tools-generic; Fedora, RHEL, SUSE: "
-                   "perf)",
-                   "not installed");
+        doctor_poor(doctor,
+                    "apt-get install linux-perf (Ubuntu: linux-tools-generic; Fedora, RHEL, SUSE: "
+                    "perf)",
+                    "not installed: only cycles and the clock can be sampled, and no profile be "
+                    "shown by perf");
         return;
     }
     (void)run_perf(doctor, arguments, answer, sizeof answer);
     doctor_tell_perf(doctor, answer);
 }
 
-/* As run_perf, of a short recording: by that clock (-k), or by perf's own where it is NULL. For
- * events of BPF programs perf would also wait up to a second at the end. */
-static int try_recording(const struct doctor *doctor, char *clock, char *answer, size_t size)
+/* As run_perf, of a short recording. For events of BPF programs perf would also wait up to a second
+ * at the end. */
+static int try_recording(const struct doctor *doctor, char *answer, size_t size)
 {
-    char *arguments[13] = {(char *)perf_program(), "record", PERF_OF_TASKS, "-BN"};
-    size_t count = 4;
-    arguments[count++] = "-e";
-    arguments[count++] = "cpu-clock";
-    arguments[count++] = "-o";
-    arguments[count++] = "/dev/null";
-    if (clock) {
-        arguments[count++] = "-k";
-        arguments[count++] = clock;
-    }
-    arguments[count++] = "--";
-    arguments[count] = "true";
+    char *arguments[] = {(char *)perf_program(),
+                         "record",
+                         PERF_OF_TASKS,
+                         "-BN",
+                         "-e",
+                         "cpu-clock",
+                         "-o",
+                         "/dev/null",
+                         "--",
+                         "true",
+                         NULL};
     return run_perf(doctor, arguments, answer, size);
+}
+
+/* Where only perf might sample, which may have capabilities of its own. */
+static void check_sampling_by_perf(struct doctor *doctor, const char *remedy)
+{
+    char answer[4096] = "not installed";
+    long paranoid = kernel_number("perf_event_paranoid", 0);
+    if (has_perf() && try_recording(doctor, answer, sizeof answer) == 0) {
+        doctor_poor(doctor, remedy,
+                    "allowed for perf alone: threads that live for a few milliseconds have too few "
+                    "samples%s",
+                    perf_sees_kernel() ? "" : ", and the kernel has none");
+    } else if (geteuid() != 0 && paranoid > 2) {
+        doctor_bad(doctor, remedy, "kernel.perf_event_paranoid is %ld: only root may sample",
+                   paranoid);
+    } else if (kernel_filters()) {
+        doctor_bad(doctor, remedy, "a seccomp filter refuses perf_event_open, as in containers");
+    } else {
+        const char *words = answer + strspn(answer, "\n");
+        doctor_bad(doctor, remedy, "refused; perf: %.*s", (int)strcspn(words, "\n"), words);
+    }
 }
 
 static void check_sampling(struct doctor *doctor)
 {
-    static const char as_root[] =
-        "run jdperf as root, or as root: sysctl kernel.perf_event_paranoid=1";
-    char answer[4096];
+    const char *remedy =
+        kernel_filters()
+            ? "record from the host: jdperf record PID; or start the container with --cap-add "
+              "PERFMON and a seccomp profile that allows perf_event_open"
+            : "run jdperf as root, or as root: sysctl kernel.perf_event_paranoid=1";
     const char *user = target_user(geteuid());
-    long paranoid = kernel_number("perf_event_paranoid", 0);
-    if (!has_perf()) {
-        doctor_bad(doctor, "see above", "needs perf");
-    } else if (try_recording(doctor, NULL, answer, sizeof answer) == 0) {
-        if (!perf_sees_kernel()) {
-            doctor_poor(doctor, as_root,
-                        "allowed for %s, but not in the kernel: kernel.perf_event_paranoid is %ld",
-                        user, paranoid);
-        } else {
-            doctor_good(doctor, "allowed for %s", user);
-        }
-    } else if (geteuid() != 0 && paranoid > 2) {
-        doctor_bad(doctor, as_root, "kernel.perf_event_paranoid is %ld: only root may sample",
-                   paranoid);
-    } else if (kernel_filters()) {
-        doctor_bad(doctor,
-                   "record from the host: jdperf record PID; or start the container with "
-                   "--cap-add PERFMON and a seccomp profile that allows perf_event_open",
-                   "a seccomp filter refuses perf_event_open, as in containers");
+    const char *lacks = sampler_lacks(NULL, 0);
+    if (!lacks) {
+        doctor_good(doctor, "allowed for %s", user);
+    } else if (sampler_lacks_by_thread(NULL, 0) || (!sampler_sees_kernel() && perf_sees_kernel())) {
+        check_sampling_by_perf(doctor, remedy);
     } else {
-        const char *words = answer + strspn(answer, "\n");
-        doctor_bad(doctor, "run jdperf as root", "refused: %.*s", (int)strcspn(words, "\n"), words);
+        doctor_poor(doctor, remedy, "allowed for %s, but thread by thread, which costs more%s: %s",
+                    user, sampler_sees_kernel() ? "" : ", and not in the kernel", lacks);
+    }
+}
+
+static void check_stacks(struct doctor *doctor)
+{
+    const char *lacks = sampler_lacks(NULL, 0);
+    lacks = lacks ? lacks : walk_program_lacks();
+    if (lacks) {
+        doctor_poor(doctor, "run jdperf as root, with libbpf 1, on Linux 5.17 or later",
+                    "copied, not walked in the kernel: that costs more, and most stacks of virtual "
+                    "threads lack their callers: %s",
+                    lacks);
+    } else {
+        doctor_good(doctor, "walked in the kernel");
     }
 }
 
@@ -109,20 +134,11 @@ static void check_counters(struct doctor *doctor)
 
 static void check_clock(struct doctor *doctor)
 {
-    char answer[512];
     if (kernel_shifts_clock()) {
         doctor_bad(doctor, "run jdperf outside of it (as root: nsenter -t 1 -T jdperf …)",
                    "this time namespace has another clock than the kernel's samples");
-        return;
-    }
-    if (!has_perf()) {
-        return;
-    }
-    if (try_recording(doctor, "mono", answer, sizeof answer) == 0) {
-        doctor_good(doctor, "CLOCK_MONOTONIC accepted: samples and dumps share a clock");
     } else {
-        doctor_bad(doctor, "install perf 4.1 or later on Linux 4.1 or later",
-                   "perf does not take -k mono");
+        doctor_good(doctor, "samples and dumps share CLOCK_MONOTONIC");
     }
 }
 
@@ -130,13 +146,11 @@ static void check_stack_depth(struct doctor *doctor)
 {
     long depth = kernel_number("perf_event_max_stack", 127);
     if (depth >= 512) {
-        doctor_good(doctor, "the kernel follows frame pointers %ld frames deep", depth);
+        doctor_good(doctor, "with --stacks fp up to %ld frames", depth);
     } else {
         doctor_poor(doctor,
                     "as root, with no perf running: sysctl kernel.perf_event_max_stack=1024",
-                    "the kernel follows frame pointers %ld frames deep only; Java stacks are often "
-                    "deeper",
-                    depth);
+                    "with --stacks fp only %ld frames; Java stacks are often deeper", depth);
     }
 }
 
@@ -301,6 +315,7 @@ void doctor_examine_machine(struct doctor *doctor)
         {"sampling", check_sampling},
         {"counters", check_counters},
         {"clock", check_clock},
+        {"stacks", check_stacks},
         {"stack depth", check_stack_depth},
         {"kernel symbols", check_kernel_symbols},
         {"agent", check_agent},

@@ -142,12 +142,10 @@ size_t perf_buffer_bytes(const char *buffer)
     }
 }
 
-void perf_tell_of_kernel(void)
+void tell_of_no_kernel(void)
 {
-    if (!perf_sees_kernel()) {
-        info_message("only root may sample the kernel here: the profile has no kernel frames "
-                     "(kernel.perf_event_paranoid)");
-    }
+    info_message("only root may sample the kernel here: the profile has no kernel frames "
+                 "(kernel.perf_event_paranoid)");
 }
 
 bool perf_leaves_out(char *const *options)

@@ -49,8 +49,8 @@ char *perf_choose_event(const char *event);
 /* perf's -m, a size with its unit or pages, in bytes; 0: NULL. */
 size_t perf_buffer_bytes(const char *buffer);
 
-/* Says so where perf may not sample the kernel. */
-void perf_tell_of_kernel(void);
+/* Says that the kernel is not sampled. */
+void tell_of_no_kernel(void);
 
 /*
  * For --proc-map-timeout, milliseconds: how long perf may take to read a process's mappings, where

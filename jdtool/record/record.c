@@ -616,8 +616,8 @@ int recorder_begin(struct recorder *recorder)
         return STATUS_FAILED;
     }
     recorder_choose_sampler(recorder);
-    if (!recorder->own || recorder->by_thread) {
-        perf_tell_of_kernel();
+    if (recorder->own ? recorder->by_thread && !sampler_sees_kernel() : !perf_sees_kernel()) {
+        tell_of_no_kernel();
     }
     if (!recorder->own && perf_check()) {
         return STATUS_FAILED;

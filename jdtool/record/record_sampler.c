@@ -104,12 +104,15 @@ static unsigned times_by_thread(const struct recorder *recorder)
 }
 
 /* Threads alone may be sampled where processors may not: those of the JVMs that run, or of the
- * command, by the clock. False: neither. */
+ * command, by the clock. False: neither; or perf alone, by capabilities of its file, sees what they
+ * do in the kernel. */
 static bool choose_threads(struct recorder *recorder, const pid_t *processes, size_t count,
                            const char *why)
 {
-    recorder->by_thread = !recorder->options->all && !recorder->start_reader &&
-                          event_list_is_empty(&recorder->events) &&
+    bool is_better_by_perf =
+        recorder->options->sampler == SAMPLER_AUTO && !sampler_sees_kernel() && perf_sees_kernel();
+    recorder->by_thread = !is_better_by_perf && !recorder->options->all &&
+                          !recorder->start_reader && event_list_is_empty(&recorder->events) &&
                           !sampler_lacks_by_thread(processes, count);
     if (recorder->by_thread) {
         info_message("each thread is sampled by itself, which costs more: %s", why);
@@ -229,7 +232,7 @@ int recorder_ready_sampler(struct recorder *recorder)
         .counts_cycles = strcmp(recorder->event, "cycles") == 0,
         .frequency = recorder->frequency,
         .by_thread = recorder->by_thread ? times_by_thread(recorder) : 0,
-        .is_user_alone = !perf_sees_kernel(),
+        .is_user_alone = recorder->by_thread && !sampler_sees_kernel(),
         .stack_size = recorder->copied ? options->stack_size : 0,
         .walker = walker,
         .buffer = perf_buffer_bytes(buffer),

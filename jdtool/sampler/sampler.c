@@ -127,8 +127,13 @@ const char *sampler_lacks(const pid_t *processes, size_t count)
 
 const char *sampler_lacks_by_thread(const pid_t *processes, size_t count)
 {
-    return threads_may_be_sampled() ? lacks_numbers(processes, count)
-                                    : "threads may not be sampled either";
+    return threads_may_be_sampled(false) ? lacks_numbers(processes, count)
+                                         : "threads may not be sampled either";
+}
+
+bool sampler_sees_kernel(void)
+{
+    return threads_may_be_sampled(true);
 }
 
 /* ---- Events ---- */

@@ -74,6 +74,9 @@ const char *sampler_lacks(const pid_t *processes, size_t count);
 /* The same by events on threads. */
 const char *sampler_lacks_by_thread(const pid_t *processes, size_t count);
 
+/* Whether what threads do in the kernel may be sampled, which it may where processors may be. */
+bool sampler_sees_kernel(void);
+
 /*
  * Samples until SIGINT, SIGTERM, SIGHUP or SIGQUIT comes, which the caller has blocked, or until
  * the reader has gone. Meant for a process of its own. 0 or a negative errno after a message; where

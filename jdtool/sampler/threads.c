@@ -20,13 +20,13 @@ static int open_event(const struct perf_event_attr *attr, pid_t thread, int proc
     return fd < 0 ? -errno : fd;
 }
 
-bool threads_may_be_sampled(void)
+bool threads_may_be_sampled(bool in_kernel)
 {
     const struct perf_event_attr attr = {
         .size = sizeof attr,
         .type = PERF_TYPE_SOFTWARE,
         .config = PERF_COUNT_SW_CPU_CLOCK,
-        .exclude_kernel = 1,
+        .exclude_kernel = !in_kernel,
         .exclude_hv = 1,
         .disabled = 1,
     };

@@ -20,8 +20,8 @@ struct threads {
     uint32_t room;
 };
 
-/* Whether one's own threads may be sampled, in user space. */
-bool threads_may_be_sampled(void);
+/* Whether one's own threads may be sampled, in user space alone or in the kernel as well. */
+bool threads_may_be_sampled(bool in_kernel);
 
 /*
  * Opens an event on each thread that a process has now, on that processor; `output` is the event

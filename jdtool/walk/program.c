@@ -102,7 +102,7 @@ static bool choose(const struct walk_program *program, const struct walk_maps *m
                              maps->has_probes) &&
            !bpf.set_autoload(bpf.find_program(program->object, names[WALK_OF_SWITCHES]),
                              has_switches) &&
-           !bpf.reuse_fd(find(program, "processes"), maps->processes) &&
+           (!maps->processes || !bpf.reuse_fd(find(program, "processes"), maps->processes)) &&
            (!maps->limits || (!bpf.reuse_fd(find(program, "output"), maps->output) &&
                               !bpf.reuse_fd(find(program, "limits"), maps->limits) &&
                               !bpf.reuse_fd(find(program, "limit_states"), maps->limit_states))) &&
@@ -153,6 +153,18 @@ void walk_program_close(struct walk_program *program)
         bpf.close(program->object);
     }
     *program = (struct walk_program){.programs = {-1, -1, -1}};
+}
+
+const char *walk_program_lacks(void)
+{
+    static const struct walk_room least = {1, 1, 1, 1};
+    static const struct walk_maps none;
+    struct walk_program program;
+    const char *lacks = walk_program_load(&program, &least, &none);
+    if (!lacks) {
+        walk_program_close(&program);
+    }
+    return lacks;
 }
 
 int walk_program_walk(const struct walk_program *program, uint32_t process, uint32_t value)

@@ -23,7 +23,7 @@ enum walk_of { WALK_OF_CLOCK, WALK_OF_PROBES, WALK_OF_SWITCHES, WALK_PROGRAMS };
 
 /* The sampler's maps, which its programs have, too. */
 struct walk_maps {
-    int processes;                    /* the filter's: pid -> enum walk_process */
+    int processes;                    /* the filter's: pid -> enum walk_process; 0: nobody's */
     bool has_probes;                  /* uprobes are recorded */
     int output, limits, limit_states; /* of who limits events (sampler/limit.bpf.h); 0: nobody */
     int told, blocked, waking; /* of who follows the scheduler (sampler/switches.bpf.c); 0: nobody
@@ -52,6 +52,10 @@ struct walk_program {
 const char *walk_program_load(struct walk_program *program, const struct walk_room *room,
                               const struct walk_maps *maps);
 void walk_program_close(struct walk_program *program); /* one that is not loaded is fine */
+
+/* Tries it, with nothing in its tables: NULL, or why it cannot be had. Takes tens of milliseconds.
+ */
+const char *walk_program_lacks(void);
 
 /* A process that is sampled (it is in the map already) is walked by the tables of that JVM from now
  * on; or its stacks are copied. 0 or a negative errno: -ENOENT: it is no longer sampled. */

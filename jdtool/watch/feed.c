@@ -98,7 +98,9 @@ int feed_new(const struct watch_jvm_options *options, struct feed **out)
     if (!why && open_sampler(feed) == 0) {
         return 0;
     }
-    perf_tell_of_kernel();
+    if (!perf_sees_kernel()) {
+        tell_of_no_kernel();
+    }
     return perf_check() ? -ENOENT : 0;
 }
 

@@ -114,7 +114,7 @@ old 6.1
 while read -r what; do
     case $what in
     probe_read_user | get_current_task_btf | task_pt_regs | loop) refused "$what" "$walks" --stacks kernel ;;
-    pidfd_open) ;; # above
+    pidfd_open | events) ;; # above; jdperf_doctor.sh
     *) refused "$what" '' --stacks kernel ;;
     esac
     left "$what"
