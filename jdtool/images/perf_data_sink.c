@@ -35,7 +35,7 @@ struct perf_data_sink {
 
     struct touched *touched; /* by a sample */
     uint32_t touched_room;
-    struct stack_notes mapped;   /* of nodes: the state in which all code outwards was mapped */
+    struct stack_notes mapped;   /* of locations: the state in which the code there was mapped */
     const struct module *framed; /* by this sample: the JVM whose frames are mapped */
     struct stack_notes parts;    /* of locations: what it puts into a chain, see enum part */
     uint64_t *addresses;         /* of PART_ADDRESSES: their count, and themselves */
@@ -404,10 +404,14 @@ static int make_leaf(struct perf_data_sink *sink, const struct resolved_sample *
 
 static int follow_locations(struct perf_data_sink *sink, const struct stack_table *stacks)
 {
+    uint32_t count = stacks->locations.count;
     if (sink->parts.epoch != stacks->location_epoch) {
         sink->address_count = 0;
     }
-    return stack_notes_follow(&sink->parts, stacks->location_epoch, stacks->locations.count);
+    return stack_notes_follow(&sink->parts, stacks->location_epoch, count) ||
+                   stack_notes_follow(&sink->mapped, stacks->location_epoch, count)
+               ? no_memory(sink)
+               : 0;
 }
 
 static int rewrite(struct perf_data_sink *sink, const struct resolved_sample *sample,
@@ -417,9 +421,6 @@ static int rewrite(struct perf_data_sink *sink, const struct resolved_sample *sa
     uint64_t leaf = 0;
     int err = 0;
     sink->framed = NULL;
-    if (sample->node && follow_locations(sink, sample->stacks)) {
-        return no_memory(sink);
-    }
     if (out->has & PERF_SAMPLE_CALLCHAIN || out->unwound) {
         err = make_chain(sink, sample, &leaf);
         out->chain = sink->chain;
@@ -461,9 +462,40 @@ static int by_age(const void *left, const void *right)
     return ORDER(a->code->from, b->code->from);
 }
 
-/* Adds it to sink->touched, where `count` are. *missing: whether it is not mapped. */
-static int touch(struct perf_data_sink *sink, uint32_t pid, const struct resolved_code *code,
-                 uint32_t *count, bool *missing)
+/* *missing: whether it is not mapped; left alone where it is. */
+static int look_at(struct perf_data_sink *sink, uint32_t pid, const struct resolved_code *code,
+                   bool *missing)
+{
+    struct jvm_images *images = code ? image_set_of(sink->images, sink->recording, code) : NULL;
+    *missing = *missing || (images && !image_maps_has(sink->maps, images, pid, code));
+    return images || !code ? 0 : -ENOMEM;
+}
+
+/* The same of all that a sample touches. A location whose code is mapped is not looked at again
+ * until something is hidden. */
+static int look_at_all(struct perf_data_sink *sink, const struct resolved_sample *sample,
+                       bool *missing)
+{
+    const struct stack_node *nodes = sample->stacks->nodes;
+    uint32_t pid = sample->thread.pid;
+    uint32_t state = image_maps_state(sink->maps, pid);
+    uint32_t *mapped = sink->mapped.list;
+    int err = 0;
+    for (uint32_t at = sample->node; at && !*missing && !err; at = nodes[at].caller) {
+        uint32_t *its = &mapped[nodes[at].location];
+        if (*its != state) {
+            err = look_at(sink, pid, nodes[at].at->code, missing);
+            *its = err || *missing ? *its : state;
+        }
+    }
+    for (uint32_t i = 0; i < sample->branch_count && !err; i++) {
+        err = look_at(sink, pid, sample->branches[i], missing);
+    }
+    return err;
+}
+
+/* Adds it to sink->touched, where `count` are. */
+static int touch(struct perf_data_sink *sink, const struct resolved_code *code, uint32_t *count)
 {
     if (!code || (*count && sink->touched[*count - 1].code == code)) {
         return 0;
@@ -476,62 +508,36 @@ static int touch(struct perf_data_sink *sink, uint32_t pid, const struct resolve
         return no_memory(sink);
     }
     sink->touched[(*count)++] = (struct touched){code, images};
-    *missing = *missing || !image_maps_has(sink->maps, images, pid, code);
     return 0;
-}
-
-/* Adds all that a sample touches, from its innermost node out to `end`. */
-static int touch_all(struct perf_data_sink *sink, const struct resolved_sample *sample,
-                     uint32_t end, uint32_t *count, bool *missing)
-{
-    const struct stack_table *stacks = sample->stacks;
-    uint32_t pid = sample->thread.pid;
-    int err = 0;
-    *count = 0;
-    *missing = false;
-    for (uint32_t at = sample->node; at != end && !err; at = stacks->nodes[at].caller) {
-        err = touch(sink, pid, stack_table_at(stacks, at)->code, count, missing);
-    }
-    for (uint32_t i = 0; i < sample->branch_count && !err; i++) {
-        err = touch(sink, pid, sample->branches[i], count, missing);
-    }
-    return err;
 }
 
 /*
  * Maps the code that a sample touches, where it is not mapped already. The youngest comes last: a
  * stack may also show what is left of code that other code took a part of, and where both are
  * mapped, the other one must not be hidden.
- *
- * A node from which on outwards all is mapped is not looked at again until something is hidden.
  */
 static int touch_codes(struct perf_data_sink *sink, const struct resolved_sample *sample)
 {
-    const struct stack_table *stacks = sample->stacks;
-    uint32_t pid = sample->thread.pid;
-    uint32_t state = image_maps_state(sink->maps, pid);
-    uint32_t known = sample->node;
-    uint32_t count;
-    bool missing;
-    if (known && stack_notes_follow(&sink->mapped, stacks->epoch, stacks->node_count)) {
-        return no_memory(sink);
+    const struct stack_node *nodes = sample->stacks->nodes;
+    uint32_t count = 0;
+    bool missing = false;
+    int err = look_at_all(sink, sample, &missing);
+    if (err || !missing) {
+        return err;
     }
-    uint32_t *mapped = sink->mapped.list;
-    while (known && mapped[known] != state) {
-        known = stacks->nodes[known].caller;
+    for (uint32_t at = sample->node; at && !err; at = nodes[at].caller) {
+        err = touch(sink, nodes[at].at->code, &count);
     }
-    int err = touch_all(sink, sample, known, &count, &missing);
-    if (!err && missing) {
-        err = known ? touch_all(sink, sample, 0, &count, &missing) : 0;
+    for (uint32_t i = 0; i < sample->branch_count && !err; i++) {
+        err = touch(sink, sample->branches[i], &count);
+    }
+    if (count) {
         qsort(sink->touched, count, sizeof *sink->touched, by_age);
-        for (uint32_t i = 0; i < count && !err; i++) {
-            const struct touched *touched = &sink->touched[i];
-            err = image_maps_touch(sink->maps, touched->images, pid, sample->time, touched->code);
-        }
-        state = image_maps_state(sink->maps, pid) == state ? state : 0; /* was any of it hidden? */
     }
-    for (uint32_t at = sample->node; at != known && state; at = stacks->nodes[at].caller) {
-        mapped[at] = state;
+    for (uint32_t i = 0; i < count && !err; i++) {
+        const struct touched *touched = &sink->touched[i];
+        err = image_maps_touch(sink->maps, touched->images, sample->thread.pid, sample->time,
+                               touched->code);
     }
     return err;
 }
@@ -556,7 +562,8 @@ static int take_sample(struct sample_sink *base, const struct resolved_sample *s
 {
     struct perf_data_sink *sink = self(base);
     struct perf_sample out = *sample->recorded;
-    int err = touch_codes(sink, sample);
+    int err = sample->node ? follow_locations(sink, sample->stacks) : 0;
+    err = err ? err : touch_codes(sink, sample);
     err = err ? err : hit_codes(sink, sample);
     if (!err) {
         err = rewrite(sink, sample, &out);

@@ -1,3 +1,4 @@
+#include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/unique.h"
 #include "jdtool/perf/perf_data.h"
@@ -22,6 +23,7 @@ static void free_scorecard(struct scorecard *scorecard)
     }
     hash_map_free(&scorecard->by_pid);
     stack_notes_free(&scorecard->frames);
+    free(scorecard->path);
     free(scorecard->events);
     free(scorecard->images);
     free(scorecard->processes);
@@ -114,9 +116,9 @@ static bool is_of_program(const struct resolved_frame *frame)
            frame->kind != RESOLVED_SUBJECT;
 }
 
-/* Counts a location's own frame, times 1 or -1: as the machine has it, inlined methods are part of
- * the frame behind them. */
-static void count_frame(struct scorecard_frames *frames, const struct location *location, int times)
+/* Counts a location's own frame: as the machine has it, inlined methods are part of the frame
+ * behind them. */
+static void count_frame(struct scorecard_frames *frames, const struct location *location)
 {
     const struct resolved_frame *frame = location_own(location);
     if (!is_of_program(frame)) {
@@ -127,12 +129,12 @@ static void count_frame(struct scorecard_frames *frames, const struct location *
     bool interpreted =
         frame->kind == RESOLVED_INTERPRETED || (location->code && location->code->is_interpreter);
     bool named = interpreted && is_named_interpreted(frame);
-    frames->all = (uint16_t)(frames->all + times);
-    frames->generated = (uint16_t)(frames->generated + (generated ? times : 0));
-    frames->unnamed = (uint16_t)(frames->unnamed + (unnamed ? times : 0));
-    frames->interpreted = (uint16_t)(frames->interpreted + (named ? times : 0));
+    frames->all++;
+    frames->generated = (uint16_t)(frames->generated + generated);
+    frames->unnamed = (uint16_t)(frames->unnamed + unnamed);
+    frames->interpreted = (uint16_t)(frames->interpreted + named);
     uint16_t *nameless = frame->kind == RESOLVED_INTERPRETED ? &frames->nameless : &frames->stubs;
-    *nameless = (uint16_t)(*nameless + (interpreted && !named ? times : 0));
+    *nameless = (uint16_t)(*nameless + (interpreted && !named));
 }
 
 /* What is at a node and outwards; counted once, for the nodes between it and one that was known.
@@ -144,17 +146,18 @@ static const struct scorecard_frames *frames_of(struct scorecard *scorecard,
         return NULL;
     }
     struct scorecard_frames *notes = scorecard->frames.list;
-    uint32_t known = node;
-    for (; known && !notes[known].is_known; known = stacks->nodes[known].caller) {
+    uint32_t depth = 0;
+    uint32_t at = node;
+    for (; at && !notes[at].is_known; at = stacks->nodes[at].caller) {
+        if (ARRAY_RESERVE(scorecard->path, depth, scorecard->path_room)) {
+            return NULL;
+        }
+        scorecard->path[depth++] = at;
     }
-    struct scorecard_frames sum = notes[known];
-    for (uint32_t at = node; at != known; at = stacks->nodes[at].caller) {
-        count_frame(&sum, stack_table_at(stacks, at), 1);
-    }
-    sum.is_known = true;
-    for (uint32_t at = node; at != known; at = stacks->nodes[at].caller) {
-        notes[at] = sum;
-        count_frame(&sum, stack_table_at(stacks, at), -1);
+    for (struct scorecard_frames sum = notes[at]; depth > 0; notes[at] = sum) {
+        at = scorecard->path[--depth];
+        count_frame(&sum, stack_table_at(stacks, at));
+        sum.is_known = true;
     }
     return &notes[node];
 }

@@ -60,7 +60,9 @@ struct scorecard {
     uint32_t process_count;
     uint32_t process_room;
     struct hash_map by_pid;
-    struct stack_notes frames;   /* struct scorecard_frames of each node */
+    struct stack_notes frames; /* struct scorecard_frames of each node */
+    uint32_t *path;            /* of a new stack: its nodes, innermost first */
+    uint32_t path_room;
     struct scorecard_tally jvms; /* all JVMs together, at the end */
 
     const struct recorded_event *cpu_event; /* NULL: there is none */
