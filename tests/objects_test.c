@@ -15,6 +15,7 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <dlfcn.h>
+#include <dwarf.h>
 #include <elf.h>
 #include <errno.h>
 #include <gnu/libc-version.h>
@@ -1549,9 +1550,43 @@ TEST_WITH(stacks_end_in_start_routines, make_directory, remove_directory)
     dlclose(mapped.handle);
 }
 
+/* The CFA and what is saved at it, as libdw has them. */
+static void hold_against_libdw(Dwarf_CFI *cfi, uint64_t address, const struct native_row *row)
+{
+    Dwarf_Frame *frame;
+    Dwarf_Op memory[3];
+    Dwarf_Op *ops;
+    size_t count;
+    if (row->signal) {
+        return; /* behind its end, too */
+    }
+    assert_int_equal(row->found, dwarf_cfi_addrframe(cfi, address, &frame) == 0);
+    if (!row->found) {
+        return;
+    }
+    assert_int_equal(dwarf_frame_cfa(frame, &ops, &count), 0);
+    if (row->cfa.rule == NATIVE_REG) {
+        assert_int_equal(ops->atom, DW_OP_bregx);
+        assert_int_equal(ops->number, row->cfa.reg);
+        assert_int_equal((int64_t)ops->number2, row->cfa.offset);
+    }
+    assert_int_equal(count, row->cfa.rule == NATIVE_REG ? 1 : row->cfa.length);
+    for (unsigned i = 0; i < NATIVE_PLACES; i++) {
+        int reg = (int)native_place_register(MACHINE, i);
+        assert_int_equal(dwarf_frame_register(frame, reg, memory, &ops, &count), 0);
+        bool is_saved = count > 0 && ops[0].atom == DW_OP_call_frame_cfa;
+        assert_int_equal(is_saved, row->places[i].rule == NATIVE_AT_CFA);
+        if (is_saved) {
+            assert_int_equal(count > 1 ? (int64_t)ops[1].number : 0, row->places[i].offset);
+        }
+    }
+    free(frame);
+}
+
 /* What object_rows has said of a range up to there. */
 struct rows_of_range {
     struct object *object;
+    Dwarf_CFI *cfi; /* libdw's of the same file */
     struct native_row last;
     uint64_t at;
     unsigned changes, bare;
@@ -1566,10 +1601,8 @@ static int hold_against_addresses(void *context, uint64_t address, const struct 
         assert_int_equal(own->cfa.rule, range->last.cfa.rule);
         assert_int_equal(own->cfa.reg, range->last.cfa.reg);
         assert_int_equal(own->cfa.offset, range->last.cfa.offset);
+        hold_against_libdw(range->cfi, range->at, own);
         for (int i = 0; own->found && i < NATIVE_PLACES; i++) {
-            if (i == 0 && own->places[i].rule == NATIVE_UNDEFINED) {
-                continue; /* libdw has no rule for rbx where nothing is said of it */
-            }
             assert_int_equal(own->places[i].rule, range->last.places[i].rule);
             assert_int_equal(own->places[i].reg, range->last.places[i].reg);
             assert_int_equal(own->places[i].offset, range->last.places[i].offset);
@@ -1581,6 +1614,7 @@ static int hold_against_addresses(void *context, uint64_t address, const struct 
     return 0;
 }
 
+/* And libdw's. */
 TEST_WITH(rows_of_a_range_are_those_of_its_addresses, make_directory, remove_directory)
 {
     struct mapped mapped;
@@ -1590,13 +1624,21 @@ TEST_WITH(rows_of_a_range_are_those_of_its_addresses, make_directory, remove_dir
     assert_non_null(realpath(info.dli_fname, path));
     map_library(path, &mapped);
     OWN(objects_free) struct objects *objects = new_objects(true);
-    struct rows_of_range range = {.object = objects_find(objects, &mapped.place)};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_int_not_equal(elf_version(EV_CURRENT), EV_NONE);
+    Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
+    struct rows_of_range range = {.object = objects_find(objects, &mapped.place),
+                                  .cfi = dwarf_getcfi_elf(elf)};
+    assert_non_null(range.cfi);
     uint64_t from = address_of(range.object, &mapped, "gnu_get_libc_version");
     uint64_t to = from + 0x4000;
     range.at = from;
     assert_int_equal(object_rows(range.object, from, to, hold_against_addresses, &range), 0);
     (void)hold_against_addresses(&range, to, &range.last);
     assert_true(range.changes > 100 && range.bare > 10);
+    (void)dwarf_cfi_end(range.cfi);
+    (void)elf_end(elf);
+    close(fd);
     dlclose(mapped.handle);
 }
 
