@@ -81,16 +81,24 @@ static void sleep_until(uint64_t moment)
     }
 }
 
+/* Whether it is later than that: the clock is read only where it was not when it was read last. */
+static bool is_over(uint64_t moment, uint64_t *now)
+{
+    *now = moment > *now ? clock_ns(CLOCK_MONOTONIC) : *now;
+    return moment <= *now;
+}
+
 /* Gives away what is due of a pipe. at_end: all of it, as soon as it may go. */
 static int release(struct stream *stream, bool at_end)
 {
     const struct queued_record *first;
+    uint64_t now = 0;
     int err = 0;
     while (!err && (first = record_queue_first(stream->queue)) != NULL) {
         uint64_t until = waits_until(stream, first);
         uint64_t asked_since = until; /* it wants what was told by then */
         bool has_time = !at_end && !record_queue_is_full(stream->queue);
-        if (until && until > clock_ns(CLOCK_MONOTONIC)) {
+        if (!is_over(until, &now)) {
             if (at_end) {
                 sleep_until(stream->arrived + TELLS_WITHIN); /* once for all that wait */
             } else if (has_time) {
