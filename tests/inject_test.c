@@ -337,7 +337,10 @@ TEST(a_fork_has_its_parents_code)
 TEST(the_scorecard_tells_why)
 {
     OWN_PERF_FILE file = recording();
-    write_simple_dump(state);
+    struct dump_builder dump = {0};
+    build_simple_dump(&dump);
+    dump_close(&dump, 1000800);
+    write_dump(state, &dump, "jit-4242.dump");
     put_mmap2(&file, PID, 0, CODE, 0x20000, "//anon");
     put_mmap2(&file, PID, 0, 0x7f0000100000, 0x1000, "/no/libc.so.6");
     put_mmap2(&file, PID, 0, 0x7f0000300000, 0x1000, "/no/libjvm.so");
@@ -354,7 +357,8 @@ TEST(the_scorecard_tells_why)
         {PID, 999000, CODE},         /* before the dump */
         {PID, 1000200, CODE + 64},   /* before its LOAD */
         {PID, 1000200, CODE + 1024}, /* never heard of */
-        {PID, 1000700, CODE + 1024}, /* behind the dump's last record */
+        {PID, 1000700, CODE + 1024}, /* nor behind the dump's last code */
+        {PID, 1000900, CODE + 1024}, /* behind its end */
         {PID + 7, 1000200, CODE},    /* a JVM without a dump */
         {PID + 8, 1000200, CODE},    /* no JVM at all */
     };
@@ -367,13 +371,13 @@ TEST(the_scorecard_tells_why)
     static char text[8192];
     scratch_read_text(scratch_path(state, "card.json"), text, sizeof text);
     assert_non_null(strstr(text, "\"verdict\": \"bad\""));
-    assert_non_null(strstr(text, "\"samples\": 8"));
-    assert_non_null(strstr(text, "\"samples_in_jvms\": 7"));
-    assert_non_null(strstr(text, "\"frames_in_generated_code\": 7,"));
+    assert_non_null(strstr(text, "\"samples\": 9"));
+    assert_non_null(strstr(text, "\"samples_in_jvms\": 8"));
+    assert_non_null(strstr(text, "\"frames_in_generated_code\": 8,"));
     assert_non_null(strstr(text, "\"frames_in_generated_code_named\": 2,"));
     assert_non_null(strstr(text, "{\"no_dump\": 1, \"before_dump\": 1, \"after_dump\": 1, "
-                                 "\"before_load\": 1, \"unknown\": 1}"));
-    assert_non_null(strstr(text, "\"stacks\": 7,"));
+                                 "\"before_load\": 1, \"unknown\": 2}"));
+    assert_non_null(strstr(text, "\"stacks\": 8,"));
     assert_non_null(strstr(text, "\"stacks_rooted\": 1,"));
     assert_non_null(strstr(text, "PreserveFramePointer"));
     assert_non_null(strstr(text, "left out 1 samples that are malformed"));

@@ -60,6 +60,7 @@ struct code_index {
     struct stay_forest forest; /* of the first `planted` stays */
     uint32_t planted;
     uint64_t last_stamp;
+    uint64_t closed; /* when; 0: it is not, or its writer has no clock */
     bool is_closed;
 
     /* What goes from one record to the next. */
@@ -260,6 +261,7 @@ static int read_records(struct code_index *index, enum jitdump_status *status)
         }
         struct jitdump_group group = jitdump_group_add(&index->tracker, &record);
         index->is_closed = record.id == JIT_CODE_CLOSE;
+        index->closed = index->is_closed ? record.timestamp : 0;
         if (record.id == JIT_CODE_LOAD) {
             err = add_load(index, &record, &group);
         } else if (record.id == JIT_CODE_MOVE) {
@@ -626,6 +628,11 @@ const struct code_stay *code_index_stay(const struct code_index *index, uint32_t
 uint64_t code_index_last_stamp(const struct code_index *index)
 {
     return index->last_stamp;
+}
+
+uint64_t code_index_end_stamp(const struct code_index *index)
+{
+    return index->closed > index->last_stamp ? index->closed : index->last_stamp;
 }
 
 const struct code_stay *code_index_at(const struct code_index *index, uint64_t address,

@@ -141,6 +141,9 @@ struct code_ends *code_index_first_ends(struct code_index *index);
 /* The latest stamp of a stay; 0: there is none. */
 uint64_t code_index_last_stamp(const struct code_index *index);
 
+/* When it ended, as far as it tells: when it was closed, or the latest stamp of a stay. */
+uint64_t code_index_end_stamp(const struct code_index *index);
+
 /*
  * The stay that covers address at time: of those that began at or before the time, the last one,
  * later stays hiding the overlapped part of earlier ones. NULL when there is none, or a MOVE has

@@ -564,8 +564,8 @@ enum unnamed_reason dumps_why_unnamed(struct process_code code, uint64_t address
     if (code_index_at(index, address, UINT64_MAX - 1, NULL)) {
         return UNNAMED_BEFORE_LOAD;
     }
-    uint64_t last = jvm_dump_recording_time(dump, code_index_last_stamp(index));
-    return time > last ? UNNAMED_AFTER_DUMP : UNNAMED_UNKNOWN;
+    uint64_t end = jvm_dump_recording_time(dump, code_index_end_stamp(index));
+    return time > end && !dump->may_grow ? UNNAMED_AFTER_DUMP : UNNAMED_UNKNOWN;
 }
 
 int dumps_notice_thread(struct process_code code, uint32_t tid)
