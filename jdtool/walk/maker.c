@@ -31,7 +31,7 @@
 /* What is no longer true stays so long, in ms, and who has ended: our parent is asked about each
  * process, which costs as much as all else where nothing is new. */
 #define SETTLE_EVERY 100
-#define FORGET_EVERY 1000
+#define FORGET_EVERY 5000
 
 /* A process that maps libjvm.so and a dump may have no code yet: so often it is looked at again;
  * and after so many it is told. */
