@@ -504,4 +504,26 @@ TEST(test_names_that_were_shortened)
     assert_string_equal(cell_fit_name("std::move<a.b>()", 8, text), "std::move<a.b>()");
 }
 
+/* Of a place the line stays. */
+TEST(test_places_that_were_shortened)
+{
+    static const struct {
+        const char *place, *fitted;
+        uint32_t width;
+    } places[] = {
+        {"WholeStageCodegen.scala:50", "WholeStag…:50", 13},
+        {"Ünïcödé.java:12345", "Ünï…:12345", 10},
+        {"A.java:1", "A.java:1", 8},
+        {"A.java:12345", "A.java:12345", 7}, /* there is no room for it */
+        {"libjvm.so", "libjvm.so", 5},
+        {"[a:b]", "[a:b]", 4},
+    };
+    char text[CELL_MAX];
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        strcpy(text, places[i].place);
+        cell_fit_place(text, places[i].width);
+        assert_string_equal(text, places[i].fitted);
+    }
+}
+
 TEST_MAIN(NULL, NULL)

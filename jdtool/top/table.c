@@ -235,6 +235,7 @@ static int put_method(struct maker *m, const struct report_table *rows, uint32_t
     packed_output_text(m->output, "   ");
     cell_put(m->output, cell_fit_name(name, widths.name, text), widths.name, true);
     report_row_place(rows, &row, text);
+    cell_fit_place(text, widths.at);
     put_column(m, text, widths.at);
     report_row_ran(rows, index, text);
     put_column(m, text, widths.ran);

@@ -66,6 +66,25 @@ const char *cell_fit_name(const char *name, uint32_t width, char text[CELL_MAX])
     return text;
 }
 
+void cell_fit_place(char text[CELL_MAX], uint32_t width)
+{
+    static const char left_out[] = "…";
+    const char *line = strrchr(text, ':');
+    size_t size = line ? strlen(line) : 0;
+    if (!line || strspn(line + 1, "0123456789") != size - 1 || cell_columns(text) <= width ||
+        size + 1 >= width || strlen(text) + sizeof left_out > CELL_MAX) {
+        return;
+    }
+    char *end = text;
+    for (size_t left = width - size - 1; left > 0; left--) {
+        do {
+            end++;
+        } while ((*end & 0xc0) == 0x80);
+    }
+    memmove(end + sizeof left_out - 1, line, size + 1);
+    memcpy(end, left_out, sizeof left_out - 1);
+}
+
 uint32_t cell_terminal_width(void)
 {
     struct winsize size;

@@ -20,6 +20,10 @@ uint32_t cell_columns(const char *text);
  * packages as their first letters. Returns `name` or `text`. */
 const char *cell_fit_name(const char *name, uint32_t width, char text[CELL_MAX]);
 
+/* A file and line in at most `width` columns, where it can be: the file loses its end, the line
+ * stays. */
+void cell_fit_place(char text[CELL_MAX], uint32_t width);
+
 /* How wide standard output is: $COLUMNS, the terminal's own columns, else 120. */
 uint32_t cell_terminal_width(void);
 

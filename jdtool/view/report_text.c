@@ -104,6 +104,7 @@ static int put_methods(const struct view *v, const struct method_tallies *t, boo
                      cell_fit_name(v->profile->functions[row.function].name, name_width, name),
                      name_width, true);
             packed_output_text(v->output, "  ");
+            cell_fit_place(at, at_width);
             cell_put(v->output, at, at_width, *ran);
             packed_output_text(v->output, *ran ? "  " : "");
             cell_put(v->output, ran, ran_width, false);
