@@ -239,6 +239,18 @@ claim "deep recursion" "$walked walked, $whole of 3,000 calls, $unrooted unroote
 ((walked >= 100 && whole >= 50)) || fail "deep: $walked stacks were walked, $whole are whole"
 ((unrooted <= copied)) || fail "deep: $unrooted stacks do not reach their root, and $copied were copied"
 
+# Deeper than a walk goes unless it is told: copied, where a copy has more of it, as of C2's small frames.
+for try in 1 2 4 8; do
+    record deeper kernel -- "${deep[@]::2}" -Xcomp -XX:-TieredCompilation "-XX:CompileCommand=compileonly,Depths::allocate" \
+        "${deep[@]:2}" "$try" 1200
+    "$jdperf" export "$scratch/deeper" collapsed -o "$scratch/stacks" 2>"$scratch/err2" || fail "deeper: $(cat "$scratch/err2")"
+    read -r whole cut < <(awk '{ n = $NF; calls = gsub(/Depths\.allocate/, ""); whole += calls > 1200 ? n : 0; cut += calls > 900 && calls <= 1000 ? n : 0 }
+        END { print whole + 0, cut + 0 }' "$scratch/stacks")
+    ((whole < 50)) || break
+done
+claim "deeper than 1,000 frames" "$whole of 1,200 calls, $cut cut"
+((whole >= 50 && whole > 4 * cut)) || fail "deeper: $whole stacks are whole, $cut are cut at 1,000 frames"
+
 # Where a thread is switched away from others wait for the walk: it is cut there, whatever --depth says.
 for try in 1 2 4 8; do
     record waits kernel --depth 4000 --off-cpu -- "${deep[@]}" "$try" 3000 waits

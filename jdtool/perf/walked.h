@@ -55,6 +55,7 @@ enum walked_end {
     WALKED_BROKEN,  /* no sane next frame */
     WALKED_FAULT,   /* memory that cannot be read in an interrupt */
     WALKED_CHANGED, /* code that is newer than the tables, and not in its body */
+    WALKED_DEEP,    /* more frames than asked for, and a copy has at least as many */
     WALKED_ENDS,
 };
 

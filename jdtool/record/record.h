@@ -39,7 +39,7 @@ struct record_options {
     enum sampler_kind sampler;
     unsigned stack_size;
     bool stack_size_given;
-    unsigned depth;            /* frames of a stack that is walked in the kernel */
+    unsigned depth;            /* frames of a stack that is walked in the kernel; 0: the default */
     const char *buffer;        /* perf's -m, NULL: what fits */
     const char *agent_options; /* "": none */
     bool no_inject;

@@ -73,6 +73,7 @@ static struct walker *new_walker(struct recorder *recorder)
     const struct record_options *options = recorder->options;
     const struct walker_options wanted = {.depth =
                                               options->depth ? options->depth : WALK_DEPTH_DEFAULT,
+                                          .copied = options->depth ? 0 : options->stack_size,
                                           .after = walks_are_wanted(recorder) ? 0 : WALK_AFTER,
                                           .is_default = !walks_are_wanted(recorder),
                                           .compares = options->stacks == STACKS_COMPARE};

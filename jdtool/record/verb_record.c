@@ -490,10 +490,7 @@ static int run(const struct verb *verb, int argc, char **argv)
     static char *nothing[] = {NULL};
     struct parse parse = {
         .verb = verb,
-        .options = {.out = PROFILE_DEFAULT_DIR,
-                    .stack_size = 65528,
-                    .depth = WALK_DEPTH_DEFAULT,
-                    .agent_options = ""},
+        .options = {.out = PROFILE_DEFAULT_DIR, .stack_size = 65528, .agent_options = ""},
     };
     int status = parse_all(&parse, argc, argv);
     status = status ? status : check_together(&parse);
@@ -571,7 +568,8 @@ const struct verb live_record = {
             "                      first 300, then walk where possible; fp: follow frame\n"
             "                      pointers, which a JVM started by jdperf then keeps; none:\n"
             "                      no stacks\n"
-            "      --depth N       most frames of a walked stack (default: 1000)\n"
+            "      --depth N       most frames of a walked stack (default: 1000; deeper\n"
+            "                      stacks are copied where that gives more of them)\n"
             "      --stack-size N  bytes of stack to copy (default: 65528)\n"
             "      --sampler KIND  auto (default): jdperf samples itself where it can, and then\n"
             "                      sees short-lived threads; own: the same, and says why if it\n"

@@ -161,7 +161,8 @@ struct walk_config {
     __u32 depth;    /* frames that a walk may have */
     __u32 compares; /* each stack that was walked is copied as well */
     __u32 processors;
-    __u32 unused;
+    __u32 copied; /* bytes of stack of which a sample of the clock is better copied than cut off; 0:
+                     it is cut off */
 };
 
 /* ---- Code ---- */

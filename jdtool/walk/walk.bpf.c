@@ -125,6 +125,7 @@ struct walk {
     u32 chunks;
     u32 searched; /* bytes of segment maps that were read, of SEARCH_MAX */
     u64 java;     /* the innermost return address into Java code that was passed */
+    u64 copied;   /* up to where a copy of the stack would go; 0: there would be none */
 };
 
 /* Of a virtual thread's callers in the heap. */
@@ -1044,7 +1045,7 @@ __noinline int frame(u32 cpu)
         return frozen(cpu);
     }
     if (!j || w->frames >= w->depth || w->n > WALKED_WORDS_MAX - FRAME_WORDS) {
-        return stop(w, WALKED_CUT);
+        return stop(w, w->sp < w->copied ? WALKED_DEEP : WALKED_CUT);
     }
     u64 at = w->pc - (w->caller ? 1 : 0);
     struct walk_blob *b = blob_at(w, at);
@@ -1248,6 +1249,7 @@ int sample(struct bpf_perf_event_data *ctx)
     } else if (!take_entry(ctx, s, 0)) {
         return 1;
     }
+    s->walk.copied = c->copied ? s->walk.sp + c->copied : 0;
     u64 size = walk(cpu, s);
     if (!size) {
         return 1;

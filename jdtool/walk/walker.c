@@ -146,6 +146,7 @@ static const char *load(struct walker *walker)
         return lacks;
     }
     walker->program.config->depth = walker->options.depth;
+    walker->program.config->copied = walker->options.copied;
     walker->program.config->compares = walker->options.compares;
     walker->rights = rights_new();
     walker->told = confined_shared(sizeof *walker->told);
@@ -314,6 +315,7 @@ static void tell_ends(const struct walker *walker)
         [WALKED_UNKNOWN] = "unknown code", [WALKED_NO_ROW] = "no row",
         [WALKED_COMPLEX] = "complex row",  [WALKED_BROKEN] = "no sane frame",
         [WALKED_FAULT] = "unreadable",     [WALKED_CHANGED] = "newer code",
+        [WALKED_DEEP] = "deeper",
     };
     uint64_t ends[WALKED_ENDS + 1];
     char text[400] = "";

@@ -23,6 +23,8 @@
 
 struct walker_options {
     unsigned depth;  /* frames; what is further out is left out, and that is told */
+    unsigned copied; /* deeper stacks of the clock are copied where such a copy, in bytes, has as
+                        many frames at least; 0: they are not */
     unsigned after;  /* so many stacks are copied before it begins: of fewer it is not worth it */
     bool compares;   /* each stack that was walked is copied as well, and both are compared */
     bool is_default; /* nobody asked for it: JVMs older than those that tests hold against copies
