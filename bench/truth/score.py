@@ -90,10 +90,10 @@ def main():
             kind = kind_of(names, truth)
         if kind:
             seen[kind] += 1
-        if kind and mode in ("deep", "parked") and "Truth.mix" in names:
+        if mode in ("deep", "parked") and "Truth.mix" in names:
             deep += 1
-            wrong += (names.count("Truth.down") != int(kind[4:]) + 1 if mode == "deep" else
-                      names.count("Truth." + kind) != 201)
+            wrong += (not kind or names.count("Truth.down") != int(kind[4:]) + 1 if mode == "deep" else
+                      not kind or names.count("Truth." + kind) != 201)
     def tell(name, value):
         print("%s\t%.3f" % (name, value))
     tell("samples", total)
