@@ -92,8 +92,8 @@ def main():
             seen[kind] += 1
         if mode in ("deep", "parked") and "Truth.mix" in names:
             deep += 1
-            wrong += (not kind or names.count("Truth.down") != int(kind[4:]) + 1 if mode == "deep" else
-                      not kind or names.count("Truth." + kind) != 201)
+            called, calls = ("down", int(kind[4:])) if kind and mode == "deep" else (kind, 200)
+            wrong += not kind or names.count(f"Truth.{called}") != calls + 1
     def tell(name, value):
         print("%s\t%.3f" % (name, value))
     tell("samples", total)

@@ -616,7 +616,7 @@ int recorder_begin(struct recorder *recorder)
         return STATUS_FAILED;
     }
     recorder_choose_sampler(recorder);
-    if (recorder->own ? recorder->by_thread && !sampler_sees_kernel() : !perf_sees_kernel()) {
+    if (recorder->is_user_alone) {
         tell_of_no_kernel();
     }
     if (!recorder->own && perf_check()) {

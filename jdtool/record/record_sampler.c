@@ -137,6 +137,8 @@ void recorder_choose_sampler(struct recorder *recorder)
         free(processes);
     }
     recorder->own = !why;
+    recorder->is_user_alone =
+        why ? !perf_sees_kernel() : recorder->by_thread && !sampler_sees_kernel();
     unsigned allowed = perf_allowed_frequency(recorder->frequency);
     if (recorder->own && allowed < recorder->frequency) { /* perf says so itself */
         info_message("the kernel allows %u Hz (kernel.perf_event_max_sample_rate), not %u", allowed,
@@ -233,7 +235,7 @@ int recorder_ready_sampler(struct recorder *recorder)
         .counts_cycles = strcmp(recorder->event, "cycles") == 0,
         .frequency = recorder->frequency,
         .by_thread = recorder->by_thread ? times_by_thread(recorder) : 0,
-        .is_user_alone = recorder->by_thread && !sampler_sees_kernel(),
+        .is_user_alone = recorder->is_user_alone,
         .stack_size = recorder->copied ? options->stack_size : 0,
         .walker = walker,
         .buffer = perf_buffer_bytes(buffer),

@@ -46,9 +46,10 @@ struct recorder {
     struct perf_run perf;
     struct sampler_options sampler; /* of our own */
     struct sampler_event sampled_events[SAMPLER_EVENTS_MAX];
-    pid_t *sampled; /* by it */
-    bool own;       /* which is at work, in the place of perf */
-    bool by_thread; /* and samples threads, for it may not sample processors */
+    pid_t *sampled;     /* by it */
+    bool own;           /* which is at work, in the place of perf */
+    bool by_thread;     /* and samples threads, for it may not sample processors */
+    bool is_user_alone; /* whoever samples may not sample the kernel */
     struct command command;
     struct family family; /* its processes */
     struct naming naming;

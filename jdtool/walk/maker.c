@@ -2,6 +2,7 @@
 
 #include "jdtool/base/array.h"
 #include "jdtool/base/clock.h"
+#include "jdtool/base/descriptor.h"
 #include "jdtool/base/others_file.h"
 #include "jdtool/base/processes.h"
 #include "jdtool/confined/confined.h"
@@ -198,9 +199,7 @@ static bool open_dump(struct walked_jvm *jvm, const char *path)
     int fd = root >= 0 && fstat(jvm->directory, &owner) == 0
                  ? open_file_below(root, path, owner.st_uid, O_RDONLY)
                  : -1;
-    if (root >= 0) {
-        close(root);
-    }
+    descriptor_close(root);
     jvm->has_feed = fd >= 0 && code_feed_open(&jvm->feed, fd, path) == 0;
     return jvm->has_feed && jitdump_reader_header(jvm->feed.reader)->elf_mach == OWN_MACHINE;
 }
