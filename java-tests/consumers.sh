@@ -14,7 +14,7 @@ flags=(-XX:+PreserveFramePointer -XX:+PrintCodeCache)
 [ "$long" = 0 ] || flags+=("-agentpath:$oracle=$scratch/oracle")
 jvm_flags "${flags[@]}" "-agentpath:$agent=$options"
 recorder=()
-! (need_perf) >/dev/null || recorder=(perf_record -k mono -e cpu-clock -F 499 -g -o "$scratch/perf.data" --)
+! (need_perf) >/dev/null || recorder=(perf_record -k mono -e cpu-clock -F 997 -g -o "$scratch/perf.data" --)
 INTEL_JIT_PROFILER64=$collector JD_ITT_LOG=$scratch/itt.log \
     "${recorder[@]}" "$jdk/bin/javac" "${javac_flags[@]}" "${javac_args[@]}" >"$scratch/log" 2>&1 ||
     fail "javac failed: $(tail -n 3 "$scratch/log")"

@@ -214,7 +214,7 @@ javac_recording() {
     fi
     jvm_flags -XX:+PrintCodeCache
     JAVA_TOOL_OPTIONS=-agentpath:$oracle=$recording/oracle \
-        "$jdperf" record -o "$recording/profile" --keep-raw -e cpu-clock -F 1399 -- \
+        "$jdperf" record -o "$recording/profile" --keep-raw -e cpu-clock -F 2499 -- \
         "$jdk/bin/javac" "${javac_flags[@]}" "${javac_args[@]}" >"$recording/codecache" 2>"$scratch/said" || [ $? = 3 ] ||
         fail "jdperf record: $(tail -n 5 "$scratch/said")"
 }
