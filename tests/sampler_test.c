@@ -355,6 +355,72 @@ TEST(a_slow_reader_gets_all)
     close(ends[1]);
 }
 
+/* ---- Counters ---- */
+
+static void is_counter(const char *name, uint32_t type, uint64_t config)
+{
+    struct counter counter;
+    assert_true(counter_parse(name, &counter));
+    assert_string_equal(counter.name, name);
+    assert_int_equal(counter.type, type);
+    assert_int_equal(counter.config, config);
+}
+
+TEST(counters_have_perfs_names)
+{
+    is_counter("cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
+    is_counter("cpu-cycles:u", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
+    is_counter("branch-misses:pp", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES);
+    is_counter("cpu-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK);
+    is_counter("LLC-load-misses", PERF_TYPE_HW_CACHE,
+               PERF_COUNT_HW_CACHE_LL | PERF_COUNT_HW_CACHE_OP_READ << 8 |
+                   PERF_COUNT_HW_CACHE_RESULT_MISS << 16);
+    is_counter("L1-icache-prefetches:k", PERF_TYPE_HW_CACHE,
+               PERF_COUNT_HW_CACHE_L1I | PERF_COUNT_HW_CACHE_OP_PREFETCH << 8);
+    is_counter("dTLB-stores", PERF_TYPE_HW_CACHE,
+               PERF_COUNT_HW_CACHE_DTLB | PERF_COUNT_HW_CACHE_OP_WRITE << 8);
+    is_counter("r01c2", PERF_TYPE_RAW, 0x1c2);
+
+    struct counter counter;
+    static const char *const others[] = {"",
+                                         "cycle",
+                                         "cycles,instructions",
+                                         "sched:sched_switch",
+                                         "cycles:",
+                                         "cycles:G",
+                                         "cycles:uh",
+                                         "cycles:ux",
+                                         "cycles:pppp",
+                                         "LLC-",
+                                         "LLC-loads ",
+                                         "r",
+                                         "rg",
+                                         "r1,r2",
+                                         "cpu/cycles/",
+                                         "r11112222333344445",
+                                         "{cycles}"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        assert_false(counter_parse(others[i], &counter));
+        assert_false(counter_is_timer(&counter) || counter_is_software(&counter));
+    }
+}
+
+TEST(modifiers_leave_out_the_kernel_or_the_program)
+{
+    struct counter counter;
+    assert_true(counter_parse("cycles", &counter));
+    assert_true(!counter.exclude_user && !counter.exclude_kernel && counter.precise == 3);
+    assert_true(counter_parse("cycles:u", &counter));
+    assert_true(!counter.exclude_user && counter.exclude_kernel);
+    assert_true(counter_parse("instructions:kpp", &counter));
+    assert_true(counter.exclude_user && !counter.exclude_kernel && counter.precise == 2);
+    assert_true(counter_parse("cpu-clock:uk", &counter));
+    assert_true(!counter.exclude_user && !counter.exclude_kernel && counter.precise == 0);
+    assert_true(counter_is_timer(&counter) && !counter_is_software(&counter));
+    assert_true(counter_parse("page-faults:u", &counter));
+    assert_true(!counter_is_timer(&counter) && counter_is_software(&counter));
+}
+
 /* ---- Processors ---- */
 
 TEST(processors_are_read_from_the_kernels_list)

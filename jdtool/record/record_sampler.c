@@ -4,6 +4,7 @@
 
 #include "jdtool/base/message.h"
 #include "jdtool/base/text.h"
+#include "jdtool/base/units.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/walk/walker.h"
 
@@ -15,14 +16,20 @@
 #include <unistd.h>
 
 /* What only perf has; NULL: nothing of it is asked for. */
-static const char *perf_alone(const struct recorder *recorder)
+static const char *perf_alone(struct recorder *recorder)
 {
     const struct record_options *options = recorder->options;
-    if (options->perf_options[0] || options->period) {
+    if (options->perf_options[0] || (options->period && !units_number(options->period, UINT32_MAX,
+                                                                      &recorder->sampler.period))) {
         return "there are options of perf's";
     }
-    if (strcmp(recorder->event, "cpu-clock") != 0 && strcmp(recorder->event, "cycles") != 0) {
-        return "it samples cycles and cpu-clock alone";
+    const struct counter *event = &recorder->sampler.event;
+    if (!event->is_known) {
+        return "only perf has the event";
+    }
+    if (counter_is_software(event) &&
+        (options->all || recorder->start_reader || !event_list_is_empty(&recorder->events))) {
+        return "of what software counts it samples JVMs alone, and nothing else then";
     }
     if (options->stacks == STACKS_NONE) {
         return "--stacks none is perf's";
@@ -113,7 +120,9 @@ static bool choose_threads(struct recorder *recorder, const pid_t *processes, si
     bool is_better_by_perf =
         recorder->options->sampler == SAMPLER_AUTO && !sampler_sees_kernel() && perf_sees_kernel();
     recorder->by_thread = !is_better_by_perf && !recorder->options->all &&
-                          !recorder->start_reader && event_list_is_empty(&recorder->events) &&
+                          !recorder->sampler.period && !recorder->start_reader &&
+                          event_list_is_empty(&recorder->events) &&
+                          !counter_is_software(&recorder->sampler.event) &&
                           !sampler_lacks_by_thread(processes, count);
     if (recorder->by_thread) {
         info_message("each thread is sampled by itself, which costs more: %s", why);
@@ -124,6 +133,8 @@ static bool choose_threads(struct recorder *recorder, const pid_t *processes, si
 void recorder_choose_sampler(struct recorder *recorder)
 {
     enum sampler_kind kind = recorder->options->sampler;
+    const struct counter *event = &recorder->sampler.event;
+    (void)counter_parse(recorder->event, &recorder->sampler.event);
     const char *why = kind == SAMPLER_PERF ? "" : perf_alone(recorder);
     if (!why) {
         pid_t *processes;
@@ -137,6 +148,11 @@ void recorder_choose_sampler(struct recorder *recorder)
         free(processes);
     }
     recorder->own = !why;
+    if (why && counter_is_software(event) && !recorder->options->period) {
+        info_message("how many %s a sample stands for is the kernel's guess, and can be many times "
+                     "wrong; with a period (-c 100) it is exact",
+                     event->name);
+    }
     recorder->is_user_alone =
         why ? !perf_sees_kernel() : recorder->by_thread && !sampler_sees_kernel();
     unsigned allowed = perf_allowed_frequency(recorder->frequency);
@@ -149,10 +165,11 @@ void recorder_choose_sampler(struct recorder *recorder)
         info_message("--sampler own: %s; perf samples instead", why);
     }
     recorder->walks = (walks_are_wanted(recorder) || walks_by_default(recorder)) && recorder->own &&
-                      !recorder->by_thread;
+                      !recorder->by_thread && !counter_is_software(event);
     if (walks_are_wanted(recorder) && !recorder->walks) {
-        tell_not_walked(recorder->own ? "that needs root or CAP_PERFMON"
-                                      : "that needs our own sampler");
+        tell_not_walked(!recorder->own               ? "that needs our own sampler"
+                        : counter_is_software(event) ? "that needs a clock, or the hardware's event"
+                                                     : "that needs root or CAP_PERFMON");
     }
 }
 
@@ -232,7 +249,8 @@ int recorder_ready_sampler(struct recorder *recorder)
         /* top shows JVMs, and need not wake whenever another program on the machine forks. */
         .is_for_each = recorder->start_reader != NULL,
         .is_held = recorder->command.child.pid != 0,
-        .counts_cycles = strcmp(recorder->event, "cycles") == 0,
+        .event = recorder->sampler.event,
+        .period = recorder->sampler.period,
         .frequency = recorder->frequency,
         .by_thread = recorder->by_thread ? times_by_thread(recorder) : 0,
         .is_user_alone = recorder->is_user_alone,

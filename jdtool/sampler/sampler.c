@@ -56,6 +56,11 @@
 /* What is forked is sampled within so many ms, however often that is. */
 #define TURN_RESTS 5
 
+/* Of what software counts one is kept of so many at first, and at most (follow_bursts). */
+#define BURST_FIRST 64
+#define BURST_MOST  (UINT32_C(1) << 20)
+#define BURST_STEP  16 /* times as many at the next step, since a short time tells little */
+
 struct sampler {
     const struct sampler_options *options;
     struct perf_event_attr events[TURN_EVENTS_MAX]; /* the clock first */
@@ -66,14 +71,15 @@ struct sampler {
     struct switches *switches;     /* NULL: nothing of the scheduler is recorded */
     bool *online;
     uint32_t processor_count;
-    size_t buffer;     /* of the samples of a processor */
-    unsigned halvings; /* of all rings: who is not root may lock so much only */
-    time_t looked;     /* when it was asked last which are on line */
-    bool is_open;      /* who comes online now comes late */
-    bool begun;        /* a recording */
-    bool has_told;     /* of that */
-    bool walks;        /* stacks, or failed to */
-    uint64_t lost;     /* samples, of processors that have gone */
+    size_t buffer;            /* of the samples of a processor */
+    unsigned halvings;        /* of all rings: who is not root may lock so much only */
+    time_t looked;            /* when it was asked last which are on line */
+    bool is_open;             /* who comes online now comes late */
+    bool begun;               /* a recording */
+    bool has_told;            /* of that */
+    bool walks;               /* stacks, or failed to */
+    uint64_t lost;            /* samples, of processors that have gone */
+    uint64_t given, followed; /* samples, when bursts were followed last; and when that was */
     bool stopped;
     struct turn turn;
 };
@@ -231,16 +237,20 @@ static int describe_events(struct sampler *sampler)
     sampler->turn.events->has_stack = true;
     struct perf_event_attr *clock = sampler->events;
     *clock = in_samples_ring(sampler);
-    clock->type = options->counts_cycles ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE;
-    clock->config = options->counts_cycles ? (uint64_t)PERF_COUNT_HW_CPU_CYCLES
-                                           : (uint64_t)PERF_COUNT_SW_CPU_CLOCK;
-    clock->freq = 1;
-    clock->sample_freq = options->frequency;
+    clock->type = options->event.type;
+    clock->config = options->event.config;
+    clock->freq = options->period == 0;
+    clock->sample_freq = options->period ? options->period : options->frequency;
+    if (counter_is_software(&options->event)) { /* the filter thins them (follow_bursts) */
+        clock->freq = 0;
+        clock->sample_period = 1;
+    }
     clock->exclude_guest = 1;
     clock->exclude_hv = 1;
-    clock->exclude_idle = !options->counts_cycles; /* no cycles then; and arm64's counters refuse */
-    clock->precise_ip = options->counts_cycles && !options->by_thread ? 3 : 0;
-    clock->exclude_kernel = options->is_user_alone;
+    clock->exclude_idle = counter_is_timer(&options->event); /* arm64's counters refuse it */
+    clock->precise_ip = options->by_thread ? 0 : options->event.precise & 3;
+    clock->exclude_kernel = options->is_user_alone || options->event.exclude_kernel;
+    clock->exclude_user = options->event.exclude_user;
     describe_stack(clock, sampler->turn.events, options->stack_size);
     for (uint32_t i = 1; i < sampler->turn.event_count && !err; i++) {
         err = describe_tracepoint(sampler, i);
@@ -563,9 +573,9 @@ static void tell_multiplexed(const struct sampler *sampler)
         }
     }
     if (running < 0.98 * enabled) {
-        error_message("other programs use the hardware counters, too: cycles were sampled only "
+        error_message("other programs use the hardware counters, too: %s was sampled only "
                       "%.0f %% of the time (use -e cpu-clock)",
-                      100 * running / enabled);
+                      sampler->options->event.name, 100 * running / enabled);
     }
 }
 
@@ -630,7 +640,10 @@ static int load_filter(struct sampler *sampler)
     struct turn *turn = &sampler->turn;
     int err = 0;
     turn->is_for_all = !options->processes;
-    turn->one_in = options->by_thread;
+    bool is_software = counter_is_software(&options->event);
+    turn->one_in = !is_software      ? options->by_thread
+                   : options->period ? options->period
+                                     : BURST_FIRST;
     if (!turn->is_for_all && !options->by_thread) {
         err = filter_load(&turn->filter, (options->walker ? FILTER_HANDS_ON : FILTER_PLAIN) |
                                              (has_probes(options) ? FILTER_FOR_PROBES : 0U));
@@ -646,6 +659,9 @@ static int load_filter(struct sampler *sampler)
         (void)filter_tell_forks(&turn->filter);
     }
     turn->reads_no_files = options->reads_no_files;
+    if (err && is_software) { /* each of each process would come here */
+        return tell_failure("load a BPF program that filters samples", err);
+    }
     if (err) {
         error_message("failed to load a BPF program that filters samples (%s): dropping those of "
                       "other processes later costs more. CAP_BPF or root avoids this",
@@ -700,8 +716,8 @@ static int open_all(struct sampler *sampler)
     long processors = sysconf(_SC_NPROCESSORS_CONF);
     sampler->processor_count = processors < PROCESSORS_MAX ? (uint32_t)processors : PROCESSORS_MAX;
     size_t share = BUFFERS_MAX / sampler->processor_count;
-    bool is_seldom =
-        options->frequency <= SELDOM_HZ && options->event_count == 0 && !options->by_thread;
+    bool is_seldom = !options->period && options->frequency <= SELDOM_HZ &&
+                     options->event_count == 0 && !options->by_thread;
     size_t wanted = is_seldom ? BUFFER_SELDOM : BUFFER_SIZE;
     sampler->buffer = options->buffer ? options->buffer : share < wanted ? share : wanted;
     turn->event_count = options->event_count + 1;
@@ -759,13 +775,13 @@ static void describe(struct sampler *sampler)
     for (uint32_t i = 0; i < turn->event_count; i++) {
         const struct sampler_event *event = i ? &options->events[i - 1] : NULL;
         snprintf(names[i], sizeof names[i], "%s%s%s", event ? event->group : "", event ? ":" : "",
-                 event                    ? event->event
-                 : options->counts_cycles ? "cycles"
-                                          : "cpu-clock");
+                 event ? event->event : options->event.name);
         told[i] = (struct perf_pipe_event){sampler->events[i], names[i], turn->events[i].id};
     }
     struct perf_event_attr *attr = &told->attr;
-    attr->sample_freq = options->frequency; /* of what is given on */
+    if (attr->freq) {
+        attr->sample_freq = options->frequency; /* of what is given on */
+    }
     attr->mmap = attr->mmap2 = attr->comm = attr->comm_exec = attr->task = 1;
     attr->context_switch = sampler->switches != NULL;
     attr->build_id = !options->reads_no_files;
@@ -805,7 +821,7 @@ static int begin(struct sampler *sampler)
     }
     turn_each_process(turn, tell_process, sampler);
     err = perf_pipe_flush(&turn->pipe);
-    turn->begun = clock_ns(CLOCK_MONOTONIC);
+    turn->begun = sampler->followed = clock_ns(CLOCK_MONOTONIC);
     return err;
 }
 
@@ -843,6 +859,35 @@ static void go_on_to_walk(struct sampler *sampler)
     }
 }
 
+/*
+ * What software counts comes in bursts (counter.h). Of all events the filter keeps one in so many,
+ * by chance, which weighs as much as these, so that the sum is as many as there were. By the last
+ * turn it is decided how many, so that a second has about as many samples as the frequency.
+ */
+static void follow_bursts(struct sampler *sampler)
+{
+    struct turn *turn = &sampler->turn;
+    const struct sampler_options *options = sampler->options;
+    uint64_t time = clock_ns(CLOCK_MONOTONIC);
+    double seconds = (double)(time - sampler->followed) / 1e9;
+    double kept = (double)(turn->given - sampler->given);
+    double wanted = (double)options->frequency * sampler->processor_count * seconds;
+    uint32_t one_in = turn->one_in;
+    if (kept > 2 * wanted && kept >= 8) {
+        double times = kept < BURST_STEP * wanted ? kept / wanted : BURST_STEP;
+        one_in = one_in < BURST_MOST ? (uint32_t)(one_in * times) : BURST_MOST;
+    } else if (2 * kept < wanted && wanted >= 8) {
+        one_in = one_in > 1 ? one_in / 2 : 1;
+    } else if (wanted < 8) {
+        return; /* too short to tell */
+    }
+    if (one_in != turn->one_in) {
+        turn_thin(turn, one_in);
+    }
+    sampler->followed = time;
+    sampler->given = turn->given;
+}
+
 static int take_turn(struct sampler *sampler)
 {
     struct turn *turn = &sampler->turn;
@@ -853,6 +898,9 @@ static int take_turn(struct sampler *sampler)
     int err = turn_take(turn, sampler->processors, sampler->processor_count);
     if (turn->walker && turn->copied > copied) {
         walker_copied(turn->walker);
+    }
+    if (counter_is_software(&sampler->options->event) && !sampler->options->period) {
+        follow_bursts(sampler);
     }
     if (time(NULL) != sampler->looked && !sampler->stopped) {
         int looked = look_at_processors(sampler);

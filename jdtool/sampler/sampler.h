@@ -11,6 +11,7 @@
 #define JD_TOOL_SAMPLER_H
 
 #include "format/event_probe.h"
+#include "jdtool/sampler/counter.h"
 
 #include <poll.h>
 #include <stdbool.h>
@@ -51,8 +52,9 @@ struct sampler_options {
     bool is_for_each;    /* not what they fork; others may be added and left out while it samples */
     bool reads_no_files; /* mapped files are told by device and inode, not by build-id */
     bool is_held;        /* the processes are about to exec: what they map until then, by path */
-    bool counts_cycles;  /* by the hardware; else by the timer cpu-clock */
+    struct counter event;
     unsigned frequency;  /* samples a second and processor, as the kernel allows (perf_run.h) */
+    unsigned period;     /* instead: one sample every so many events; 0: by the frequency */
     unsigned by_thread;  /* events on threads of `processes` (threads.h), which sample so many times
                             as often, of which one is given on; 0: events of processors */
     bool is_user_alone;  /* the kernel is not sampled */

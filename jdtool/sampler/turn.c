@@ -54,7 +54,7 @@ int turn_sample_process(struct turn *turn, uint32_t pid, bool is)
     }
     int err = 0;
     if (is != process->is_sampled && turn->filter.processes >= 0) {
-        err = is ? filter_add(&turn->filter, (pid_t)pid, 1)
+        err = is ? filter_add(&turn->filter, (pid_t)pid, turn->one_in)
                  : filter_remove(&turn->filter, (pid_t)pid);
     }
     if (is != process->is_sampled) {
@@ -101,6 +101,15 @@ static void forget_ended(struct turn *turn)
             (void)turn_sample_process(turn, (uint32_t)process->pid, false);
         }
         process->is_over = is_over;
+    }
+}
+
+void turn_thin(struct turn *turn, uint32_t one_in)
+{
+    turn->one_in = one_in;
+    for (uint32_t i = 0; i < turn->known.list.count; i++) {
+        const struct turn_process *process = chunks_at(&turn->known.list, i);
+        (void)turn_thin_process(turn, (uint32_t)process->pid, one_in);
     }
 }
 
@@ -358,6 +367,7 @@ static void put_sample(struct turn *turn, size_t size, const struct turn_event *
     period = period ? period * count : count; /* what a program writes has none */
     memcpy(turn->record + PERIOD_AT, &period, sizeof period);
     put(turn, size, event);
+    turn->given += event == turn->events;
 }
 
 /* A thread that was switched away from has a processor again: a PERF_RECORD_SWITCH of it. False: it

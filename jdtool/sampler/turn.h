@@ -72,6 +72,7 @@ struct turn {
     uint64_t lost;        /* samples, of which it was told; */
     uint32_t lost_before; /* and of those some, too few to be one that would be given on */
     struct perf_pipe pipe;
+    uint64_t given;        /* samples of the clock */
     uint64_t copied;       /* stacks */
     bool carries;          /* virtual threads: some thread of who is sampled may */
     struct walker *walker; /* is told of processes that are sampled; NULL: stacks are copied */
@@ -95,6 +96,9 @@ int turn_sample_process(struct turn *turn, uint32_t pid, bool is);
 /* One in so many samples of a process that is sampled is given on from now on, chosen by chance,
  * and weighs as much as all of these; 1: all. 0 or a negative errno. */
 int turn_thin_process(struct turn *turn, uint32_t pid, uint32_t one_in);
+
+/* The same of all that are sampled, and will be. */
+void turn_thin(struct turn *turn, uint32_t one_in);
 
 /* Calls `take` with each process that is sampled. */
 void turn_each_process(const struct turn *turn, void (*take)(void *context, uint32_t pid),

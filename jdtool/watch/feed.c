@@ -47,12 +47,13 @@ struct feed {
 /* ---- Which ---- */
 
 /* What only perf has, or why ours cannot; NULL: nothing. */
-static const char *lacks(const struct feed *feed)
+static const char *lacks(struct feed *feed)
 {
     if (feed->options->sampler == SAMPLER_PERF) {
         return "";
     }
-    if (strcmp(feed->event, "cycles") != 0 && strcmp(feed->event, "cpu-clock") != 0) {
+    if (!counter_parse(feed->event, &feed->sampler_options.event) ||
+        counter_is_software(&feed->sampler_options.event)) {
         return "only perf has the event";
     }
     return sampler_lacks(NULL, 0);
@@ -68,7 +69,7 @@ static int open_sampler(struct feed *feed)
         .processes = &feed->none,
         .is_for_each = true,
         .reads_no_files = true, /* which are others': the slicer does */
-        .counts_cycles = strcmp(feed->event, "cycles") == 0,
+        .event = feed->sampler_options.event,
         .frequency = perf_allowed_frequency(options->frequency),
         .stack_size = options->stack_size,
         .buffer = options->buffer ? perf_buffer_bytes(options->buffer) : BUFFER_SIZE,

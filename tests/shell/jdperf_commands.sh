@@ -66,6 +66,7 @@ run 0 "$JDPERF" record --sampler perf -o p --stacks dwarf --agent-options=method
 says "=methods=off,dir=$WORK/p"
 run 0 "$JDPERF" record --sampler perf -o p -e page-faults -F 50 -- java Main
 grep -q -- '-e page-faults -F 50' perf.arguments || fail "event and frequency"
+says 'how many page-faults a sample stands for is the kernel'
 PERF_RECORD_FREQ=77 run 0 "$JDPERF" record --sampler perf -o p -- java Main
 grep -q -- '-F 77' perf.arguments || fail "PERF_RECORD_FREQ"
 run 0 "$JDPERF" record --sampler perf -o p -c 100000 -C 0,1 --cgroup=a,b -b --per-thread --all-user -- java Main
