@@ -478,6 +478,12 @@ static void fake_fork(const struct ring *ring, uint32_t pid, uint32_t parent, ui
     fake_put(ring, PERF_RECORD_FORK, words, 7);
 }
 
+static void fake_exit(const struct ring *ring, uint32_t pid, uint32_t tid, uint64_t time)
+{
+    const uint64_t words[] = {two(pid, 1), two(tid, 1), time, two(pid, tid), time, 0, 77};
+    fake_put(ring, PERF_RECORD_EXIT, words, 7);
+}
+
 static void fake_mapping(const struct ring *ring, uint32_t pid, uint64_t time)
 {
     const uint64_t words[] = {two(pid, pid), 0x1000,        0x1000, 0, 0, 0, 0, 0,
@@ -509,6 +515,7 @@ static char *given_on(int from)
         memcpy(&id, all + at + (header.type == PERF_RECORD_SAMPLE ? 8 : header.size - 8),
                sizeof id);
         const char *what = header.type == PERF_RECORD_FORK           ? "fork"
+                           : header.type == PERF_RECORD_EXIT         ? "exit"
                            : header.type == PERF_RECORD_MMAP2        ? "map"
                            : header.type == PERF_RECORD_SAMPLE       ? "sample"
                            : header.type == PERF_RECORD_LOST_SAMPLES ? "lost"
@@ -560,12 +567,30 @@ TEST(stacks_go_with_their_process)
     assert_int_equal(munmap(mapped + page, page), 0);
     for (uint32_t tid = pid + 1; tid >= pid; tid--) {
         assert_int_equal(stack_ends_of(&turn->ends, pid, 7, stack, now()), stack + 2 * page);
-        const uint64_t words[] = {two(pid, 1), two(tid, 1), 100, two(pid, tid), 100, 0, 77};
-        fake_put(&rings.side_band, PERF_RECORD_EXIT, words, 7);
+        fake_exit(&rings.side_band, pid, tid, 100);
         assert_int_equal(turn_take(turn, &rings, 1), 0);
     }
     assert_int_equal(stack_ends_of(&turn->ends, pid, 7, stack, now()), stack + page);
     munmap(mapped, 3 * page);
+    piped_turn_free(turn, ends);
+}
+
+/* A JVM's threads may end between the last turn and the moment when it is no longer sampled. */
+TEST(ends_of_threads_are_told_of_who_was_sampled)
+{
+    static struct fake_processor fake;
+    static struct turn_rings rings;
+    int ends[2];
+    struct turn *turn = piped_turn(ends);
+    turn->events->id = 5;
+    fake_open(&fake, &rings);
+    assert_int_equal(turn_sample_process(turn, 10, true), 0);
+    fake_exit(&rings.side_band, 10, 12, 100);
+    fake_mapping(&rings.side_band, 10, 110);
+    fake_exit(&rings.side_band, 11, 11, 120); /* another's */
+    assert_int_equal(turn_sample_process(turn, 10, false), 0);
+    assert_int_equal(turn_take(turn, &rings, 1), 0);
+    assert_string_equal(given_on(ends[0]), "exit 10\n");
     piped_turn_free(turn, ends);
 }
 

@@ -962,6 +962,7 @@ int sampler_add(struct sampler *sampler, pid_t process)
 
 int sampler_remove(struct sampler *sampler, pid_t process)
 {
+    (void)take_turn(sampler); /* its last samples */
     present_no_more(&sampler->turn.pipe, process, clock_ns(CLOCK_MONOTONIC));
     return turn_sample_process(&sampler->turn, (uint32_t)process, false);
 }

@@ -45,6 +45,11 @@ static bool is_sampled(const struct turn *turn, uint32_t pid)
     return turn->is_for_all || (process && process->is_sampled);
 }
 
+static bool was_sampled(const struct turn *turn, uint32_t pid)
+{
+    return turn->is_for_all || numbered_find(&turn->known, pid);
+}
+
 int turn_sample_process(struct turn *turn, uint32_t pid, bool is)
 {
     struct turn_process *process =
@@ -326,7 +331,8 @@ static void take_side_band(struct turn *turn, const struct ring *ring, uint64_t 
         if (tid == pid) {
             stack_ends_forget(&turn->ends, pid);
         }
-        is_wanted = is_sampled(turn, pid);
+        /* Or who reads on would have the thread, and its process, for ever. */
+        is_wanted = was_sampled(turn, pid);
         break;
     case PERF_RECORD_FORK:
     case PERF_RECORD_MMAP:

@@ -52,6 +52,9 @@ while ((SECONDS - began < seconds)); do
 done
 echo "-- $round JVMs came and went; memory of the watch $early to $late KiB, files $(du -sk kept | cut -f 1) KiB"
 ((early == 0 || late - early < 8192)) || fail "memory grows"
+# Those of a dozen JVMs that have ended are closed together.
+held=$(pgrep -P "$watch" | while read -r process; do find "/proc/$process/fd" -lname '*/jit-*.dump (deleted)'; done | wc -l)
+((held <= 24)) || fail "dumps of $held JVMs that have ended are open"
 (($(du -sk --apparent-size kept | cut -f 1) <= 9000)) || fail "more files are kept than wanted"
 kill "$watch"
 wait "$watch" || fail "the watch ended with status $?"
