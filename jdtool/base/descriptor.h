@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Closes it, where it is one. */
@@ -16,6 +17,24 @@ static inline void descriptor_close(int fd)
 {
     if (fd >= 0) {
         (void)close(fd);
+    }
+}
+
+/* In a process that was forked: closes all of its parent's but the first three and these, of which
+ * some may be none. Linux 5.9; before that they stay open. */
+static inline void descriptors_close_but(const int *keep, size_t count)
+{
+    for (unsigned from = STDERR_FILENO + 1; from;) {
+        unsigned next = UINT_MAX;
+        for (size_t i = 0; i < count; i++) {
+            next = keep[i] >= 0 && (unsigned)keep[i] >= from && (unsigned)keep[i] < next
+                       ? (unsigned)keep[i]
+                       : next;
+        }
+        if (next > from) {
+            (void)syscall(SYS_close_range, from, next == UINT_MAX ? next : next - 1, 0);
+        }
+        from = next + 1; /* 0 behind the last */
     }
 }
 

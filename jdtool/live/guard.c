@@ -60,7 +60,16 @@ static void let_go_of_streams(void)
     }
 }
 
-int guard_start(struct guardian *guardian, const struct target *target)
+/* Those of other JVMs' guardians among what is open would keep these from seeing our end, and what
+ * is removed would stay on the disk. */
+static void let_go_of_descriptors(int theirs, const struct target *target, int directory)
+{
+    const int keep[] = {theirs, directory, target ? target->process.pidfd : -1,
+                        target ? target->process.directory : -1, target ? target->root : -1};
+    descriptors_close_but(keep, sizeof keep / sizeof *keep);
+}
+
+int guard_start(struct guardian *guardian, const struct target *target, int directory)
 {
     int ends[2] = {-1, -1};
     *guardian = (struct guardian){.ours = -1, .child = NO_CHILD};
@@ -76,6 +85,7 @@ int guard_start(struct guardian *guardian, const struct target *target)
         setsid();
         close(ends[1]);
         let_go_of_streams();
+        let_go_of_descriptors(ends[0], target, directory);
         watch(ends[0], memory, target);
     }
     descriptor_close(ends[0]);

@@ -60,8 +60,9 @@ struct guardian {
     struct child child;
 };
 
-/* Starts it. The target (NULL: none) stays open in it. 0 or a negative errno after a message. */
-int guard_start(struct guardian *guardian, const struct target *target);
+/* Starts it. What stays open in it: the target (NULL: none), and the directory that the profile
+ * lies in (-1: none). 0 or a negative errno after a message. */
+int guard_start(struct guardian *guardian, const struct target *target, int directory);
 
 /* Leaves the session of one who has died without doing so, as far as `guarded` says that there is
  * one. */

@@ -17,7 +17,7 @@ static int begin(struct by_hand *work, const char *word)
     if (waiting_start(&work->waiting) || target_find(&work->target, word, &work->waiting)) {
         return STATUS_FAILED;
     }
-    if (ask_prepare(&work->target) || guard_start(&work->guardian, &work->target)) {
+    if (ask_prepare(&work->target) || guard_start(&work->guardian, &work->target, -1)) {
         return STATUS_FAILED;
     }
     session_init(&work->session, &work->target, &work->waiting, work->guardian.shared,

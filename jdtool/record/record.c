@@ -306,7 +306,7 @@ static int attach(struct recorder *recorder, struct running_jvm *jvm)
 {
     char more[300];
     struct guardian *guardian = guardian_of(recorder, jvm);
-    if (!guardian->shared && guard_start(guardian, &jvm->target)) {
+    if (!guardian->shared && guard_start(guardian, &jvm->target, -1)) {
         return STATUS_FAILED;
     }
     agent_options(recorder, more, sizeof more);
@@ -629,7 +629,7 @@ int recorder_begin(struct recorder *recorder)
     if (status) {
         return status;
     }
-    if (guard_start(&recorder->guardian, guarded)) {
+    if (guard_start(&recorder->guardian, guarded, recorder->profile.parent)) {
         return STATUS_FAILED;
     }
     if (!recorder->start_reader) {

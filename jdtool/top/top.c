@@ -19,7 +19,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* ---- The reader ---- */
@@ -132,9 +131,8 @@ struct top {
 /* What else of ours is open would keep the recording's pipe, and the guardians, from ending. */
 static int read_samples(void *context)
 {
-    int keyboard = terminal_keyboard();
-    (void)syscall(SYS_close_range, STDERR_FILENO + 1, keyboard - 1, 0);
-    (void)syscall(SYS_close_range, keyboard + 1, UINT32_MAX, 0);
+    const int keyboard = terminal_keyboard();
+    descriptors_close_but(&keyboard, 1);
     return reader_run(context);
 }
 

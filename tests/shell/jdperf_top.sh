@@ -163,6 +163,11 @@ java -cp classes Market 3000 second >jvm.out 2>&1 </dev/null &
 second=$!
 if part "JVMs that begin later" is_root; then
     sees "^ +[1-9][0-9.]*% +[0-9]+ +$second  Market 3000 second"
+    # Of the other's, a removed file would stay on the disk, and its guardian wait for this one.
+    for guardian in $(ours jdperf-guardian); do
+        held=$(find "/proc/$guardian/fd" -mindepth 1 | wc -l)
+        ((held <= 8)) || fail "guardian $guardian has $held descriptors: $(ls -l "/proc/$guardian/fd")"
+    done
     kill -9 "$second"
     wait_until 30 "end of the second JVM in the terminal" shows_not 'Market 3000 second'
 fi
