@@ -25,6 +25,9 @@
  * last record up to then says of it, else the first one if that is METHODS_FOUND. A METHODS_FOUND
  * record that follows may be of that time, too: then the bytecodes' addresses tell.
  *
+ * A METHODS_LACKS record is a byte of enum methods_lack: events that the session's options asked
+ * for and that the JVM does not provide, because another agent has them, or it has none.
+ *
  * The table of a later segment tells of all that live once more, which takes a while: a METHODS_ALL
  * record of a time behind the last record of the table before ends that.
  */
@@ -57,6 +60,12 @@ enum methods_record_id {
     METHODS_PREPARED = 1, /* the class became ready to run at the record's time */
     METHODS_FOUND = 2,    /* it was there already, nobody knows since when */
     METHODS_ALL = 3,      /* no class: all that live have been told of since the record's time */
+    METHODS_LACKS = 4,    /* no class: events that were asked for in vain */
+};
+
+enum methods_lack {
+    METHODS_LACKS_ALLOC = 1,
+    METHODS_LACKS_LOCK = 2,
 };
 
 struct methods_record {

@@ -80,6 +80,17 @@ ours_first() {
     its_own "after ours, attached"
     finish_jvm
 }
+# What only one agent can have is missing in a recording, and the scorecard says so.
+no_allocations() {
+    "$jdperf" record --alloc -F 500 -d 2s -o "$scratch/profile" -p "$pid" >"$scratch/said" 2>&1 &
+    children+=("$!")
+    wait_for "$scratch/said" ' 2 s$'
+    allocate
+    wait "${children[-1]}" || fail "$(cat "$scratch/said")"
+    unset 'children[-1]'
+    grep -q 'the profile is fair: .*1 of 1 JVMs report no alloc events' "$scratch/said" || fail "$(cat "$scratch/said")"
+    grep -q "! process $pid: no alloc events: another agent in the JVM has them" "$scratch/said" || fail "$(cat "$scratch/said")"
+}
 neighbour_first() {
     start "-agentpath:$neighbour"
     ask "at the start"
@@ -88,6 +99,7 @@ neighbour_first() {
     its_own "beside ours"
     stop_ours
     its_own "after ours"
+    no_allocations
     finish_jvm
 }
 ours_first

@@ -337,6 +337,8 @@ TEST(test_limits_of_names_and_roots)
         put_samples(&file, 200 - cases[i].unnamed - cases[i].unrooted, CODE, true);
         const char *card = card_of(state, &file, NULL);
         assert_judged(card, cases[i].verdict, cases[i].reason);
+        bool has_remedy = strstr(card, "in code that the JVM did not report");
+        assert_int_equal(has_remedy, cases[i].unnamed > 2);
     }
 }
 
@@ -481,9 +483,12 @@ TEST(test_names_of_an_event_without_java_frames)
 TEST(test_the_remedy_is_that_of_the_event)
 {
     static const struct {
+        uint64_t pc;
         uint32_t copy;
         const char *says;
-    } cases[] = {{16384, "--stack-size 65528"}, {65528, "deeper than the largest copy"}};
+    } cases[] = {{CODE, 16384, "--stack-size 65528"},
+                 {CODE, 65528, "deeper than the largest copy"},
+                 {LIBRARY + 0x10, 65528, "many stacks end in library.so, in code without call-"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct perf_file file = begin_recording(state);
         file.attr_count = 2;
@@ -497,9 +502,14 @@ TEST(test_the_remedy_is_that_of_the_event)
         file.attrs[1].config = PERF_COUNT_SW_PAGE_FAULTS;
         file.attrs[1].sample_stack_user = cases[i].copy;
         for (uint32_t k = 0; k < 100; k++) { /* the whole copy is there, and not the caller */
-            const uint64_t words[] = {
-                101,  CODE, (uint64_t)PID << 32 | PID, 1000200, PERF_SAMPLE_REGS_ABI_64, 0x7ffc0000,
-                CODE, 0};
+            const uint64_t words[] = {101,
+                                      cases[i].pc,
+                                      (uint64_t)PID << 32 | PID,
+                                      1000200,
+                                      PERF_SAMPLE_REGS_ABI_64,
+                                      0x7ffc0000,
+                                      cases[i].pc,
+                                      0};
             perf_file_record(&file, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, words, sizeof words);
         }
         assert_says(card_of(state, &file, NULL), cases[i].says);

@@ -379,7 +379,8 @@ static bool ask(jvmtiEnv *jvmti, jvmtiEvent event, const char *option)
     return error == JVMTI_ERROR_NONE;
 }
 
-static void enable_allocations(const struct session *session)
+/* Whether they come; else after a message. */
+static bool enable_allocations(const struct session *session)
 {
     jvmtiEnv *jvmti = session->jvm.jvmti;
     const jvmtiCapabilities capabilities = {.can_generate_sampled_object_alloc_events = 1};
@@ -388,36 +389,36 @@ static void enable_allocations(const struct session *session)
     if (session->jvm.major < 11) {
         message(MESSAGE_WARNING, "alloc: JDK %d does not sample allocations, JDK 11 and later do",
                 session->jvm.major);
-        return;
+        return false;
     }
-    if (get(jvmti, &capabilities, "alloc", "another agent may have it, or it is no HotSpot") &&
-        ask(jvmti, JVMTI_EVENT_SAMPLED_OBJECT_ALLOC, "alloc")) {
-        jvmtiError error =
-            (*jvmti)->SetHeapSamplingInterval(jvmti, (jint)session->options.alloc_bytes);
-        if (error != JVMTI_ERROR_NONE) {
-            message(MESSAGE_WARNING, "alloc: failed to set the interval: JVMTI error %d",
-                    (int)error);
-        }
+    if (!get(jvmti, &capabilities, "alloc", "another agent may have it, or it is no HotSpot") ||
+        !ask(jvmti, JVMTI_EVENT_SAMPLED_OBJECT_ALLOC, "alloc")) {
+        return false;
     }
+    jvmtiError error = (*jvmti)->SetHeapSamplingInterval(jvmti, (jint)session->options.alloc_bytes);
+    if (error != JVMTI_ERROR_NONE) {
+        message(MESSAGE_WARNING, "alloc: failed to set the interval: JVMTI error %d", (int)error);
+    }
+    return true;
 }
 
-static void enable_locks(jvmtiEnv *jvmti)
+/* Whether they come; else after a message. */
+static bool enable_locks(jvmtiEnv *jvmti)
 {
     const jvmtiCapabilities capabilities = {.can_generate_monitor_events = 1};
     atomic_store(&waits_from, stamp_monotonic());
-    if (get(jvmti, &capabilities, "locks", "record --off-cpu, which needs nothing of the JVM")) {
-        (void)(ask(jvmti, JVMTI_EVENT_MONITOR_CONTENDED_ENTERED, "locks") &&
-               ask(jvmti, JVMTI_EVENT_MONITOR_CONTENDED_ENTER, "locks"));
-    }
+    return get(jvmti, &capabilities, "locks", "record --off-cpu, which needs nothing of the JVM") &&
+           ask(jvmti, JVMTI_EVENT_MONITOR_CONTENDED_ENTERED, "locks") &&
+           ask(jvmti, JVMTI_EVENT_MONITOR_CONTENDED_ENTER, "locks");
 }
 
 void probes_enable(const struct session *session)
 {
-    if (session->options.alloc_bytes) {
-        enable_allocations(session);
-    }
-    if (session->options.lock_ns) {
-        enable_locks(session->jvm.jvmti);
+    bool no_alloc = session->options.alloc_bytes && !enable_allocations(session);
+    bool no_lock = session->options.lock_ns && !enable_locks(session->jvm.jvmti);
+    if (session->table && (no_alloc || no_lock)) {
+        methods_file_tell_lacks(session->table, (no_alloc ? METHODS_LACKS_ALLOC : 0) |
+                                                    (no_lock ? METHODS_LACKS_LOCK : 0));
     }
 }
 

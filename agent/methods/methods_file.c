@@ -238,6 +238,16 @@ static void write_all_told(struct methods_file *table)
     }
 }
 
+void methods_file_tell_lacks(struct methods_file *table, unsigned events)
+{
+    uint8_t lacks = (uint8_t)events;
+    struct methods_record record = {.id = METHODS_LACKS,
+                                    .total_size = sizeof record + sizeof lacks,
+                                    .timestamp = stamp_now(table->tsc)};
+    struct iovec pieces[] = {{&record, sizeof record}, {&lacks, sizeof lacks}};
+    (void)record_log_append(table->log, RECORD_LOG_TABLE, NULL, pieces, 2, 0);
+}
+
 static void put_source_path(struct builder *builder, const struct fetched_class *klass)
 {
     builder->name[0] = 0;

@@ -7,6 +7,7 @@
 
 #include "agent/hotspot/hotspot.h"
 #include "agent/methods/method_cache.h"
+#include "format/methods.h"
 #include "writer/log/record_log.h"
 
 #include <jvmti.h>
@@ -42,6 +43,9 @@ void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *
  * little processor time is spent on it: until then it is kept in mind.
  */
 bool methods_file_lacks(struct methods_file *table, uint64_t method);
+
+/* Says that the JVM does not provide these events, a set of enum methods_lack. */
+void methods_file_tell_lacks(struct methods_file *table, unsigned events);
 
 /* The file has begun anew: nothing has been told of. */
 void methods_file_forget(struct methods_file *table);

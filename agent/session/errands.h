@@ -15,7 +15,7 @@
 
 enum errand {
     ERRAND_TABLE,   /* of all methods: their table begins anew */
-    ERRAND_METHODS, /* of those that have not been told of: what the JVM started with */
+    ERRAND_METHODS, /* of those that have not been told of: what was there before the session */
     ERRAND_ALL,     /* of all code, and of the methods that have not been told of */
     ERRAND_END,     /* the session has failed */
 };

@@ -59,6 +59,7 @@ struct method_names {
     uint32_t by_bytecode_count;
     uint64_t left_out;
     bool told_left_out;
+    unsigned lacks;
 };
 
 /* Reads [offset, offset + size), or as much of it as there is; how much that is. */
@@ -302,6 +303,8 @@ static int read_records(struct method_names *names, uint64_t size, bool is_all)
             err = take_record(names, &record, bytes, at + sizeof record);
         } else if (record.id == METHODS_ALL) {
             note_all(names, record.timestamp);
+        } else if (bytes && payload && record.id == METHODS_LACKS) {
+            names->lacks |= bytes[0];
         }
         if (err == -EINVAL) {
             warning_message("%s: the record at byte %" PRIu64 " is broken", names->path, at);
@@ -552,6 +555,11 @@ void method_names_close(struct method_names *names)
 const char *method_names_program(const struct method_names *names)
 {
     return names->program;
+}
+
+unsigned method_names_lacks(const struct method_names *names)
+{
+    return names->lacks;
 }
 
 uint32_t method_names_count(const struct method_names *names)

@@ -83,6 +83,9 @@ int method_names_forget(struct method_names *names);
 /* What the JVM runs, its main class or jar; "": not known. Lives as long as the names. */
 const char *method_names_program(const struct method_names *names);
 
+/* The events that were asked for and that the JVM does not provide: a set of enum methods_lack. */
+unsigned method_names_lacks(const struct method_names *names);
+
 uint32_t method_names_count(const struct method_names *names);
 
 /* Whether it has told of all methods that the JVM had when the table began. */

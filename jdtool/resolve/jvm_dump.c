@@ -139,6 +139,7 @@ static void open_names(struct jvm_dump *dump, bool live)
     if (err) {
         dump->names = NULL;
     }
+    dump->about.names = dump->names;
     if (err && err != -ENOENT) { /* told once */
         free(dump->names_path);
         dump->names_path = NULL;

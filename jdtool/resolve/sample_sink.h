@@ -65,6 +65,7 @@ struct recorded_jvm {
     uint64_t from;               /* when it was mapped */
     const struct module *module; /* NULL: of no use */
     struct code_index *index;    /* NULL: of no use */
+    const struct method_names *names; /* NULL: none */
 };
 
 /* What was counted; complete at the end. */

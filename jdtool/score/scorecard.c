@@ -1,6 +1,9 @@
+#include "format/event_probe.h"
+#include "format/methods.h"
 #include "jdtool/base/array.h"
 #include "jdtool/base/message.h"
 #include "jdtool/base/unique.h"
+#include "jdtool/jitdump/method_names.h"
 #include "jdtool/perf/perf_data.h"
 #include "jdtool/score/scorecard_private.h"
 
@@ -200,6 +203,24 @@ static void count_innermost(struct scorecard_tally *tally, const struct resolved
                          sample->end != STACK_ROOT;
 }
 
+/* Of a stack that ends in code without call-frame information: in which file. */
+static void note_bare(struct scorecard *scorecard, const struct resolved_sample *sample)
+{
+    const struct module *module = NULL;
+    for (uint32_t at = sample->node; at; at = sample->stacks->nodes[at].caller) {
+        module = stack_table_at(sample->stacks, at)->module;
+    }
+    struct scorecard_bare *bare = scorecard->bare;
+    struct scorecard_bare *end = bare + sizeof scorecard->bare / sizeof *bare;
+    while (bare < end && bare->module && bare->module != module) {
+        bare++;
+    }
+    if (module && bare < end) {
+        bare->module = module;
+        bare->stacks++;
+    }
+}
+
 /* Sets *user_frames to the number of frames of the program. 0 or -ENOMEM after a message. */
 static int count_frames(struct scorecard *scorecard, struct scorecard_tally *tally,
                         struct scorecard_event *event, const struct resolved_sample *sample,
@@ -265,6 +286,9 @@ static int take_sample(struct sample_sink *sink, const struct resolved_sample *s
     }
     if (user_frames && sample->end != STACK_NONE && sample->end != STACK_KERNEL_ONLY) {
         count_stack(tally, event, sample->end, user_frames);
+        if (sample->end == STACK_NO_INFO) {
+            note_bare(scorecard, sample);
+        }
     }
     return 0;
 }
@@ -604,6 +628,30 @@ static void judge_roots(const struct scorecard *card, struct judgement *judgemen
     add_reason(judgement, frozen > 1 - SCORECARD_ROOTED_GOOD ? VERDICT_FAIR : VERDICT_GOOD, text);
 }
 
+bool scorecard_lacks(const struct recorded_jvm *jvm, const char *event)
+{
+    unsigned lacks = jvm->names ? method_names_lacks(jvm->names) : 0;
+    return (lacks & METHODS_LACKS_ALLOC && strcmp(event, EVENT_PROBE_ALLOC) == 0) ||
+           (lacks & METHODS_LACKS_LOCK && strcmp(event, EVENT_PROBE_LOCK) == 0);
+}
+
+/* The user asked for these. */
+static void judge_events(const struct scorecard *card, struct judgement *judgement)
+{
+    const struct recording *recording = card->recording;
+    char text[160];
+    for (uint32_t i = 0; i < recording->event_count; i++) {
+        const char *event = recording->events[i].name;
+        uint32_t lacking = 0;
+        for (uint32_t j = 0; j < recording->jvm_count; j++) {
+            lacking += scorecard_lacks(recording->jvms[j], event);
+        }
+        snprintf(text, sizeof text, "%" PRIu32 " of %" PRIu32 " JVMs report no %s events", lacking,
+                 recording->jvm_count, event);
+        add_reason(judgement, lacking ? VERDICT_FAIR : VERDICT_GOOD, text);
+    }
+}
+
 /* What the kernel had no room for: of events no time tells it, and nothing where that is not known.
  */
 static void judge_losses(const struct scorecard *card, enum verdict of_time,
@@ -636,6 +684,7 @@ void scorecard_judge(const struct scorecard *card, struct judgement *judgement)
         judge_names(card, judgement);
         judge_interpreted(card, judgement);
         judge_roots(card, judgement);
+        judge_events(card, judgement);
     }
     if (of_time != VERDICT_EMPTY) {
         snprintf(text, sizeof text, "%.2f of %.2f s of processor time are in the profile",

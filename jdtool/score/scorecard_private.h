@@ -65,6 +65,12 @@ struct scorecard {
     uint32_t path_room;
     struct scorecard_tally jvms; /* all JVMs together, at the end */
 
+    /* Where stacks end for want of call-frame information: the first files, and how many. */
+    struct scorecard_bare {
+        const struct module *module; /* NULL: free */
+        uint64_t stacks;
+    } bare[8];
+
     const struct recorded_event *cpu_event; /* NULL: there is none */
     /* What the kernel accounted to each JVM, by the end; NULL: nobody knows. */
     struct processor_time *times;
@@ -115,6 +121,9 @@ enum verdict judge_time(const struct time_account *time);
 
 double scorecard_unnamed_share(const struct scorecard *scorecard);
 double scorecard_rooted_share(const struct scorecard *scorecard);
+
+/* Whether the JVM does not provide the event. */
+bool scorecard_lacks(const struct recorded_jvm *jvm, const char *event);
 
 /* Stacks that could reach their root: those of parked virtual threads cannot. */
 uint64_t scorecard_judged_stacks(const struct scorecard *scorecard);

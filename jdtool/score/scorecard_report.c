@@ -68,6 +68,21 @@ static void warn(const struct warnings *warnings, const char *format, ...)
     warnings->tell(warnings->to, text);
 }
 
+/* Of the recording's events those that the JVM does not provide. */
+static void warn_of_lacks(const struct scorecard *card, const struct recorded_jvm *jvm,
+                          const struct warnings *to)
+{
+    for (uint32_t i = 0; i < card->recording->event_count; i++) {
+        const char *event = card->recording->events[i].name;
+        if (scorecard_lacks(jvm, event)) {
+            warn(to,
+                 "process %u: no %s events: another agent in the JVM has them (the profiler of an "
+                 "APM agent: switch that off), or the JVM has none (before JDK 11)",
+                 jvm->pid, event);
+        }
+    }
+}
+
 static void warn_of_jvms(const struct scorecard *card, const struct warnings *to)
 {
     const struct recording *recording = card->recording;
@@ -86,6 +101,7 @@ static void warn_of_jvms(const struct scorecard *card, const struct warnings *to
                  "-XX:+DebugNonSafepoints",
                  jvm->pid);
         }
+        warn_of_lacks(card, jvm, to);
         if (jvm->warning) {
             warn(to, "process %u: its dump is damaged: %s", jvm->pid, jvm->warning);
         }
@@ -101,6 +117,13 @@ static void warn_of_jvms(const struct scorecard *card, const struct warnings *to
     if (all_usable && card->jvms.unnamed[UNNAMED_NO_DUMP] > card->jvms.frames / 100) {
         warn(to, "%" PRIu64 " frames are of JVMs without a dump; load the agent into them, too",
              card->jvms.unnamed[UNNAMED_NO_DUMP]);
+    }
+    if (card->jvms.unnamed[UNNAMED_UNKNOWN] > card->jvms.frames / 100) {
+        warn(to,
+             "%" PRIu64 " frames are in code that the JVM did not report. HotSpot reports code of "
+             "GraalVM's languages (Truffle) only when an agent attaches: start the program, wait "
+             "until it is warm, then jdperf record PID",
+             card->jvms.unnamed[UNNAMED_UNKNOWN]);
     }
     if (card->jvms.unnamed[UNNAMED_BEFORE_DUMP] > card->jvms.frames / 100) {
         warn(to, "frames were sampled before the agent was loaded; load it before perf starts, or "
@@ -140,6 +163,16 @@ static uint32_t least_rooted(const struct scorecard *card)
     return least;
 }
 
+/* The file in which most stacks end for want of call-frame information; NULL: none. */
+static const char *barest(const struct scorecard *card)
+{
+    const struct scorecard_bare *most = &card->bare[0];
+    for (size_t i = 1; i < sizeof card->bare / sizeof *card->bare; i++) {
+        most = card->bare[i].stacks > most->stacks ? &card->bare[i] : most;
+    }
+    return most->module ? basename(most->module->path) : NULL;
+}
+
 /* Most of them end for one reason, and so there is one remedy. */
 static void warn_of_stacks(const struct scorecard *card, const struct warnings *to)
 {
@@ -177,9 +210,17 @@ static void warn_of_stacks(const struct scorecard *card, const struct warnings *
                      "-XX:+PreserveFramePointer, or record with --call-graph dwarf (jdperf: "
                      "--stacks copy)");
         }
+    } else if (card->jvms.ends[STACK_NO_INFO] > unrooted / 2 && barest(card)) {
+        warn(to,
+             "many stacks end in %s, in code without call-frame information, such as functions "
+             "written in assembly: who called it is unknown",
+             barest(card));
     } else if (card->jvms.ends[STACK_COPY_ENDS] <= unrooted / 2) {
         warn(to, "many stacks do not reach their thread's root; the lines above count the "
                  "reasons");
+    } else if (recording->counts.walked) {
+        warn(to, "many stacks are deeper than their copies, which the first ones have; record with "
+                 "--stacks kernel, which walks them from the start");
     } else if (perf_data_event(recording->data, least)->attr.sample_stack_user < LARGEST_COPY) {
         warn(to,
              "many stacks do not reach their thread's root; record with a larger stack copy "
