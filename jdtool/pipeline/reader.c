@@ -46,6 +46,7 @@ struct reader {
 
     /* The taker's. */
     const struct batch *batch; /* that it takes from; NULL: the next one */
+    uint64_t begun;            /* so many batches; the last two are not used up */
     uint32_t taken;            /* of its items */
 };
 
@@ -237,20 +238,20 @@ static void *read_ahead(void *context)
     return NULL;
 }
 
-/* The taker's next batch, once there is one; the one that it has is used up. */
+/* The taker's next batch, once there is one; the one before that it has is used up. */
 static void take_batch(struct reader *reader)
 {
     pthread_mutex_lock(&reader->lock);
-    if (reader->batch) {
+    if (reader->begun > 1) {
         reader->emptied++;
         if (reader->filled - reader->emptied <= BATCHES / 2) { /* it is woken for several at once */
             pthread_cond_signal(&reader->changed);
         }
     }
-    while (reader->filled == reader->emptied) {
+    while (reader->filled == reader->begun) {
         pthread_cond_wait(&reader->changed, &reader->lock);
     }
-    reader->batch = &reader->batches[reader->emptied % BATCHES];
+    reader->batch = &reader->batches[reader->begun++ % BATCHES];
     reader->taken = 0;
     pthread_mutex_unlock(&reader->lock);
 }
@@ -294,6 +295,16 @@ static int next_here(struct reader *reader, struct read_item *item)
         reader->due = item->due;
     }
     return more;
+}
+
+bool reader_is_ahead(const struct reader *reader)
+{
+    return reader->batches != NULL;
+}
+
+bool reader_is_at_end(const struct reader *reader)
+{
+    return reader->batch && reader->taken == reader->batch->count;
 }
 
 int reader_next(struct reader *reader, struct read_item *item)

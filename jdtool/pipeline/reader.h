@@ -51,6 +51,13 @@ struct reader;
 struct reader *reader_new(struct perf_data *data, struct record_queue *queue, bool cut);
 void reader_free(struct reader *reader); /* NULL is fine */
 
+/* Whether a thread reads ahead. */
+bool reader_is_ahead(const struct reader *reader);
+
+/* Whether the last item was the last of its batch, of such a thread. What is due in a batch lives
+ * until all of the next one was taken, and one more item is asked for. */
+bool reader_is_at_end(const struct reader *reader);
+
 /*
  * The next item, which lives until the next call: 1, 0 behind the last one, or a negative errno
  * after a message. Of a file: what was read, in its order, and whatever is due after it. Of a pipe:

@@ -150,7 +150,8 @@ static int take_record(struct stream *stream, const struct perf_record *record)
 {
     count_losses(stream, record);
     stream_work_on_record(stream, record);
-    return resolver_notice(stream->resolver, record);
+    int err = stream->sink_thread ? sink_thread_wait(stream->sink_thread) : 0;
+    return err ? err : resolver_notice(stream->resolver, record);
 }
 
 static int take_sample(struct stream *stream, const struct read_item *item)
@@ -234,6 +235,9 @@ static int read_file(struct stream *stream)
     int more;
     while ((more = reader_next(stream->reader, &item)) > 0) {
         int err = take(stream, &item);
+        if (!err && stream->sink_thread && reader_is_at_end(stream->reader)) {
+            err = sink_thread_pass(stream->sink_thread);
+        }
         if (err) {
             return err;
         }
@@ -252,6 +256,18 @@ static int read_all(struct stream *stream)
 
 /* ---- All of it ---- */
 
+/* Where what is read lives long enough, nothing that they keep goes before their end, and no code
+ * comes but in records. */
+static void start_sink_thread(struct stream *stream)
+{
+    bool can =
+        reader_is_ahead(stream->reader) && !stream->wants_codes && stream->options->dump_count == 0;
+    for (uint32_t i = 0; i < stream->sink_count; i++) {
+        can &= !stream->sinks[i]->ops->before;
+    }
+    stream->sink_thread = can ? sink_thread_new(stream->sinks, stream->sink_count) : NULL;
+}
+
 static int begin(struct stream *stream)
 {
     int err = 0;
@@ -260,6 +276,9 @@ static int begin(struct stream *stream)
         stream->wants_codes |= sink->ops->code != NULL;
         stream->reads_codes |= sink->reads_code;
         err = sink->ops->begin(sink, &stream->facts.recording);
+    }
+    if (!err) {
+        start_sink_thread(stream);
     }
     return err;
 }
@@ -367,6 +386,8 @@ int stream_run(const struct stream_options *options, struct sample_sink *const *
     if (!err) {
         err = read_all(&stream);
     }
+    int unsunk = stream_join_sinks(&stream);
+    err = err ? err : unsunk;
     if (!err) {
         err = finish(&stream);
     }

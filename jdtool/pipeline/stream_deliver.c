@@ -18,11 +18,19 @@
 #define CODE_CACHE_LOOKS  100
 #define CODE_CACHE_PIECES 4000000
 
+int stream_join_sinks(struct stream *stream)
+{
+    int err = sink_thread_free(stream->sink_thread);
+    stream->sink_thread = NULL;
+    return err;
+}
+
 static int give_mark(void *context, uint32_t pid, uint32_t tid, const struct resolved_mark *mark)
 {
-    const struct stream *stream = context;
+    struct stream *stream = context;
     struct resolved_thread thread;
-    int err = resolver_thread(stream->resolver, pid, tid, mark->until, &thread);
+    int err = stream_join_sinks(stream);
+    err = err ? err : resolver_thread(stream->resolver, pid, tid, mark->until, &thread);
     struct resolved_mark given = *mark;
     given.thread = &thread;
     for (uint32_t i = 0; i < stream->sink_count && !err; i++) {
@@ -152,14 +160,29 @@ static int let_go(struct stream *stream, uint64_t time)
     return err || is_held ? err : resolver_forget(stream->resolver);
 }
 
+/* Whether the sinks' thread can give it: all that it points to stays. `stays`: so does the sample
+ * itself. */
+static bool can_be_passed(const struct resolved_sample *sample, const struct event_facts *event,
+                          bool stays)
+{
+    return stays && event->kind == EVENT_SAMPLED && !sample->branch_count &&
+           !sample->thread.has_journal;
+}
+
+/* stays: until the batch behind its own is read. */
 static int deliver_sample(struct stream *stream, struct perf_sample *sample,
-                          const struct event_facts *event)
+                          const struct event_facts *event, bool stays)
 {
     struct recording *recording = &stream->facts.recording;
     struct resolved_sample resolved;
     int err = sample->type == PERF_RECORD_SAMPLE ? let_go(stream, sample->time) : 0;
+    if (!err && stream->sink_thread && resolver_is_full(stream->resolver)) {
+        err = sink_thread_wait(stream->sink_thread);
+    }
     err = err ? err : resolver_sample(stream->resolver, sample, event, &resolved);
-    resolver_report(stream->resolver, recording); /* JVMs may have been found */
+    if (!stream->sink_thread) {
+        resolver_report(stream->resolver, recording); /* JVMs may have been found */
+    }
     if (!err && stream->wants_codes) {
         err = resolver_codes(stream->resolver, sample->time, stream_give_code, stream);
     }
@@ -182,6 +205,10 @@ static int deliver_sample(struct stream *stream, struct perf_sample *sample,
         recording->until = sample->time > recording->until ? sample->time : recording->until;
         recording->counts.samples++;
     }
+    if (stream->sink_thread && can_be_passed(&resolved, event, stays)) {
+        return sink_thread_give(stream->sink_thread, &resolved);
+    }
+    err = stream_join_sinks(stream);
     for (uint32_t i = 0; i < stream->sink_count && !err; i++) {
         err = stream->sinks[i]->ops->sample(stream->sinks[i], &resolved);
     }
@@ -226,7 +253,7 @@ static int deliver_kept(struct stream *stream, struct held_sample *kept,
     }
     event.weight = kept->weight;
     int err = part ? join_chain(stream, sample, part) : 0;
-    return err ? err : deliver_sample(stream, sample, &event);
+    return err ? err : deliver_sample(stream, sample, &event, false);
 }
 
 /* All in a list, which is freed. */
@@ -256,7 +283,7 @@ static struct held_sample *take_waiting(struct stream *stream, uint32_t tid, uin
 /* Gives a sample away, or keeps it until its user part is there. A thread has samples of one cookie
  * at most there. */
 static int deliver_whole(struct stream *stream, struct perf_sample *sample,
-                         const struct event_facts *event)
+                         const struct event_facts *event, bool stays)
 {
     uint64_t cookie;
     int err = 0;
@@ -266,7 +293,7 @@ static int deliver_whole(struct stream *stream, struct perf_sample *sample,
             return 0;
         }
     }
-    return err ? err : deliver_sample(stream, sample, event);
+    return err ? err : deliver_sample(stream, sample, event, stays);
 }
 
 /* The recording ends, and these have not come back to user mode. */
@@ -302,7 +329,7 @@ static int deliver_wait(struct stream *stream, const struct held_sample *wait, u
     uint64_t waited = duration > told_within ? duration - told_within : 0;
     event.weight = waited < UINT64_MAX / event.weight ? waited * event.weight : UINT64_MAX;
     sample.time = wait->since + duration;
-    return deliver_whole(stream, &sample, &event);
+    return deliver_whole(stream, &sample, &event, false);
 }
 
 /* A thread that was blocked goes back to the processors' queue: so far it waited for something. */
@@ -409,8 +436,10 @@ int stream_deliver_record(struct stream *stream, const struct perf_record *recor
 {
     bool superseded;
     stream_work_on_record(stream, record);
-    int err = end_thread(stream, record);
+    int err = stream->sink_thread ? sink_thread_wait(stream->sink_thread) : 0;
+    err = err ? err : end_thread(stream, record);
     err = err ? err : resolver_record(stream->resolver, record, &superseded);
+    resolver_report(stream->resolver, &stream->facts.recording); /* JVMs may have been found */
     err = err ? err : give_record(stream, record, superseded);
     return err ? err : take_switch(stream, record);
 }
@@ -471,7 +500,7 @@ int stream_deliver(struct stream *stream, const struct queued_record *queued)
     if (kind != EVENT_SAMPLED && sample->type == PERF_RECORD_SAMPLE) {
         event_facts_read(kind, sample, &event);
     }
-    return deliver_whole(stream, sample, &event);
+    return deliver_whole(stream, sample, &event, sample != stream->whole);
 }
 
 int stream_deliver_rest(struct stream *stream)

@@ -12,6 +12,7 @@
 #include "jdtool/perf/held.h"
 #include "jdtool/perf/perf_data.h"
 #include "jdtool/pipeline/reader.h"
+#include "jdtool/pipeline/sink_thread.h"
 #include "jdtool/resolve/resolver.h"
 #include "jdtool/resolve/sample_sink.h"
 
@@ -46,7 +47,7 @@ struct stream {
     const struct stream_options *options;
     struct sample_sink *const *sinks;
     uint32_t sink_count;
-    uint32_t begun; /* sinks that were */
+    struct sink_thread *sink_thread; /* NULL: sinks are given all here */
     struct perf_data *data;
     struct resolver *resolver;
     struct record_queue *queue;
@@ -86,6 +87,9 @@ int stream_deliver_record(struct stream *stream, const struct perf_record *recor
 
 /* What waits still when the recording ends: threads, and chains for their user part. */
 int stream_deliver_rest(struct stream *stream);
+
+/* From now on the sinks are given all here. */
+int stream_join_sinks(struct stream *stream);
 
 /* A taker of code, for resolver_codes: gives it to the sinks. `context` is the stream. */
 int stream_give_code(void *context, const struct resolved_code *code);

@@ -1,7 +1,8 @@
 #include "jdtool/resolve/locations.h"
 
 #include "jdtool/base/chunks.h"
-#include "jdtool/base/hash_map.h"
+#include "jdtool/base/unique.h"
+#include "jdtool/resolve/resolver.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +17,25 @@
  * last stack may go beyond it, and what is kept by node grows by doubling. */
 #define NODES_MAX ((UINT32_C(1) << 16) - 2048)
 
+/* So many may be there when a sample has been taken, which adds no more than it has frames, and
+ * what its event is about. */
+#define NODES_ROOM (NODES_MAX + 2 * RESOLVED_FRAMES_MAX)
+#define LOCATIONS_ROOM                                                                             \
+    ((uint32_t)(LINE_BYTES_MAX / (sizeof(struct location) + sizeof(struct resolved_frame))) +      \
+     2 * RESOLVED_FRAMES_MAX)
+
 #define PREFETCHED 32
 
 /* Most questions are of a few thousand addresses. A power of two. */
 #define FRONT 2048
+
+/* A function that was named once. The first three tell it. */
+struct named_symbol {
+    const struct object *object;
+    const struct module *module;
+    uint64_t address;
+    const struct resolved_method *method;
+};
 
 struct locations {
     struct locations_options options;
@@ -37,6 +53,9 @@ struct locations {
         bool is_ready; /* it was asked for by locations_prepare */
     } * files;         /* of files that are mapped, by their index */
     uint32_t file_room;
+    struct named_symbol *symbols; /* of files that are mapped, and of the kernel */
+    uint32_t symbol_count, symbol_room;
+    struct hash_map by_symbol;
     bool failed;
 
     /* The one that is being made. */
@@ -58,7 +77,9 @@ struct locations {
 struct locations *locations_new(const struct locations_options *options)
 {
     struct locations *locations = calloc(1, sizeof *locations);
-    if (locations && !(locations->stacks = stack_table_new())) {
+    if (locations && (!(locations->stacks = stack_table_new()) ||
+                      !stack_table_reserve(locations->stacks, NODES_ROOM, LOCATIONS_ROOM))) {
+        stack_table_free(locations->stacks);
         free(locations);
         locations = NULL;
     }
@@ -77,6 +98,8 @@ void locations_free(struct locations *locations)
         code_details_free(&locations->blobs.details);
         chunks_free(&locations->list);
         free(locations->files);
+        free(locations->symbols);
+        hash_map_free(&locations->by_symbol);
         hash_map_free(&locations->by_pc);
         arena_clear(&locations->arena);
         stack_table_free(locations->stacks);
@@ -84,10 +107,19 @@ void locations_free(struct locations *locations)
     }
 }
 
+static void forget_symbols(struct locations *locations)
+{
+    if (locations->symbol_count) {
+        hash_map_clear(&locations->by_symbol);
+        locations->symbol_count = 0;
+    }
+}
+
 void locations_file_gone(struct locations *locations, const struct mapped_file *file)
 {
     if (file->index < locations->file_room) {
         if (locations->files[file->index].object) {
+            forget_symbols(locations);
             objects_let_go(locations->options.objects, locations->files[file->index].object);
         }
         locations->files[file->index] = (struct mapped_object){0};
@@ -99,7 +131,9 @@ static void clear(struct locations *locations)
     chunks_free(&locations->list);
     hash_map_clear(&locations->by_pc);
     memset(locations->front, 0, sizeof locations->front);
+    forget_symbols(locations);
     stack_table_clear(locations->stacks);
+    locations->failed |= !stack_table_reserve(locations->stacks, NODES_ROOM, LOCATIONS_ROOM);
     locations->version++;
 }
 
@@ -111,14 +145,24 @@ void locations_clear(struct locations *locations)
     }
 }
 
+/* Whether locations are too many, with all that is made of them. */
+static bool is_full(const struct locations *locations)
+{
+    uint32_t part = locations->options.sparing ? SPARING : 1;
+    return locations->list.count > LOCATIONS_MAX / part ||
+           locations->stacks->lines.size > LINE_BYTES_MAX / part;
+}
+
+bool locations_are_full(const struct locations *locations)
+{
+    return is_full(locations) || locations->stacks->node_count > NODES_MAX;
+}
+
 void locations_make_room(struct locations *locations)
 {
-    const struct stack_table *stacks = locations->stacks;
-    uint32_t part = locations->options.sparing ? SPARING : 1;
-    if (locations->list.count > LOCATIONS_MAX / part ||
-        stacks->lines.size > LINE_BYTES_MAX / part) {
+    if (is_full(locations)) {
         clear(locations);
-    } else if (stacks->node_count > NODES_MAX) {
+    } else if (locations_are_full(locations)) {
         stack_table_clear_nodes(locations->stacks);
         locations->version++;
     }
@@ -272,6 +316,18 @@ static void use_code(struct locations *locations, struct addr_location *al,
     }
 }
 
+/* The place of a function's name, where it is kept for all its addresses. NULL: no memory. */
+static struct named_symbol *named_symbol(struct locations *locations, const struct object *object,
+                                         uint64_t address)
+{
+    const struct named_symbol wanted = {
+        .object = object, .module = locations->made.module, .address = address};
+    uint32_t at = unique_add(&locations->symbols, &locations->symbol_count, &locations->symbol_room,
+                             sizeof wanted, &locations->by_symbol, &wanted,
+                             offsetof(struct named_symbol, method));
+    return at == HASH_MAP_NONE ? NULL : &locations->symbols[at];
+}
+
 /* The function at an address of a file, and what is inlined there. */
 static void symbolize(struct locations *locations, struct object *object, uint64_t address,
                       enum resolved_kind kind)
@@ -285,9 +341,16 @@ static void symbolize(struct locations *locations, struct object *object, uint64
     }
     struct method_facts facts = {
         .kind = kind, .module = module, .address = symbol.address, .size = symbol.size};
+    struct named_symbol *named = named_symbol(locations, object, symbol.address);
+    const struct resolved_method *known = named ? named->method : NULL;
     const struct object_inline *inlines;
-    facts.name = objects_demangle(locations->options.objects, symbol.name);
-    facts.name = methods_string(locations->options.methods, facts.name); /* before the next call */
+    if (known) {
+        facts.name = known->name;
+    } else {
+        facts.name = objects_demangle(locations->options.objects, symbol.name);
+        facts.name =
+            methods_string(locations->options.methods, facts.name); /* before the next call */
+    }
     size_t count =
         facts.name && kind == RESOLVED_NATIVE ? object_inlines(object, address, &inlines) : 0;
     size_t depth = count ? count - 1 : 0;
@@ -310,7 +373,13 @@ static void symbolize(struct locations *locations, struct object *object, uint64
                                     .method = methods_of(locations->options.methods, &inlined)};
         locations->failed |= !frames[i].method;
     }
-    frame.method = facts.name ? methods_of(locations->options.methods, &facts) : NULL;
+    bool is_known = known && !facts.file && !known->file;
+    frame.method = is_known     ? known
+                   : facts.name ? methods_of(locations->options.methods, &facts)
+                                : NULL;
+    if (named) {
+        named->method = frame.method;
+    }
     locations->failed |= !frame.method || !frames;
     if (!frames) {
         use_line(locations, &locations->unknown);
@@ -379,21 +448,14 @@ static void make(struct locations *locations, struct addr_location *al,
                  const struct process *process, uint64_t time)
 {
     struct unwind_place *unwind = &al->unwind;
-    struct found_code at_pc = {0};
     locations->process = process;
     locations->codes = process_code_of(locations->options.codes, process);
     locations->time = time;
     locations->until = UINT64_MAX;
-    if (al->caller) {
-        struct unwind_place unused = {0};
-        locations->found = at_pc;
-        find(locations, al->pc, &unused);
-        at_pc = locations->found;
-    }
     unwind_place_of(find, locations, al->pc, al->caller, unwind);
     const struct mapped *mapped = process_mapped_at(locations->process, unwind->address);
     if (unwind->code) {
-        use_code(locations, al, unwind->barrier ? &at_pc : &locations->found);
+        use_code(locations, al, &locations->found);
     } else if (unwind->mapped) {
         use_file(locations, al, mapped);
     } else {

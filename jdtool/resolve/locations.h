@@ -77,6 +77,9 @@ void locations_clear(struct locations *locations);
 /* Before each sample: what was found may be thrown away for want of room, the stacks with it. */
 void locations_make_room(struct locations *locations);
 
+/* Whether the next time something will be. Until then no stack and no location moves. */
+bool locations_are_full(const struct locations *locations);
+
 /* Reads what of the file at an address of a process takes longest, its symbols and the table of its
  * rows, before somebody asks: of each file once. Nothing where there is no file, or no memory. */
 void locations_prepare(struct locations *locations, const struct process *process,

@@ -439,6 +439,11 @@ int resolver_thread(const struct resolver *resolver, uint32_t pid, uint32_t tid,
                      : 0;
 }
 
+bool resolver_is_full(const struct resolver *resolver)
+{
+    return locations_are_full(resolver->locations);
+}
+
 int resolver_sample(struct resolver *resolver, struct perf_sample *sample,
                     const struct event_facts *facts, struct resolved_sample *out)
 {

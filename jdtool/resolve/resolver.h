@@ -43,6 +43,10 @@ int resolver_notice(struct resolver *resolver, const struct perf_record *record)
  * negative errno after a message. */
 int resolver_record(struct resolver *resolver, const struct perf_record *record, bool *superseded);
 
+/* Whether the next sample has what earlier ones point to thrown away; of one whose facts are a
+ * plain sample's all else lives until the next record. */
+bool resolver_is_full(const struct resolver *resolver);
+
 /*
  * Fills *out but for event and weight. What it points to lives until the next call; the sample gets
  * its call chain where that was made here. Of an event that the facts tell of, the stack begins

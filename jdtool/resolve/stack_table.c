@@ -48,6 +48,22 @@ void stack_table_free(struct stack_table *stacks)
     }
 }
 
+bool stack_table_reserve(struct stack_table *stacks, uint32_t nodes, uint32_t locations)
+{
+    uint32_t chunks = locations / CHUNK_ELEMENTS + 1;
+    if (stacks->node_room < nodes) {
+        struct stack_node *grown = realloc(stacks->nodes, nodes * sizeof *grown);
+        stacks->nodes = grown ? grown : stacks->nodes;
+        stacks->node_room = grown ? nodes : stacks->node_room;
+    }
+    if (stacks->locations.list_room < chunks) {
+        void **grown = realloc(stacks->locations.list, chunks * sizeof *grown);
+        stacks->locations.list = grown ? grown : stacks->locations.list;
+        stacks->locations.list_room = grown ? chunks : stacks->locations.list_room;
+    }
+    return stacks->node_room >= nodes && stacks->locations.list_room >= chunks;
+}
+
 void stack_table_clear_nodes(struct stack_table *stacks)
 {
     hash_map_clear(&stacks->by_caller);

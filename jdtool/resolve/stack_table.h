@@ -55,6 +55,10 @@ struct stack_table {
 struct stack_table *stack_table_new(void);         /* NULL: no memory */
 void stack_table_free(struct stack_table *stacks); /* NULL is fine */
 
+/* Room for so many of both, so that none moves until there are more, or everything goes. False: no
+ * memory. */
+bool stack_table_reserve(struct stack_table *stacks, uint32_t nodes, uint32_t locations);
+
 /* Everything goes; or all nodes, but no location. */
 void stack_table_clear(struct stack_table *stacks);
 void stack_table_clear_nodes(struct stack_table *stacks);
