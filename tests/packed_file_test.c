@@ -49,7 +49,8 @@ static int unpack(const char *path)
 /* Whether it was packed; what it held stays until the packed file takes its place. */
 static bool pack(const char *path)
 {
-    struct output_file *packed = packed_file_make(path);
+    struct packing *packing = packing_new(path);
+    struct output_file *packed = packing ? packing_end(packing) : NULL;
     assert_false(packed && is_packed(path));
     assert_true(!packed || output_file_finish(packed) == 0);
     return packed != NULL;
@@ -122,6 +123,45 @@ TEST_WITH(leaves_what_is_not_to_be_packed, scratch_create, scratch_remove)
     assert_false(pack(link));
     assert_false(is_packed(path));
     assert_false(pack(scratch_path(state, "none")));
+    free(content);
+}
+
+static void append(const char *path, const uint8_t *bytes, size_t size)
+{
+    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    assert_int_equal(write(fd, bytes, size), size);
+    close(fd);
+}
+
+/* What was there when it was looked at before is packed while the file grows, the rest at its end.
+ * One that was cut meanwhile is left as it is. */
+TEST_WITH(is_packed_while_it_grows, scratch_create, scratch_remove)
+{
+    enum { HALF = SIZE / 2 + 5 };
+    uint8_t *content = make_content();
+    uint8_t *again = malloc(SIZE);
+    for (int cut = 0; cut < 2; cut++) {
+        const char *path = scratch_path(state, cut ? "cut" : "grown");
+        write_bytes(path, content, HALF);
+        struct packing *packing = packing_new(path);
+        assert_non_null(packing);
+        assert_false(packing_go_on(packing)); /* there for the first time */
+        append(path, content + HALF, SIZE - HALF);
+        assert_false(packing_go_on(packing));
+        assert_false(packing_go_on(packing)); /* of all */
+        assert_false(is_packed(path));
+        if (cut) {
+            assert_int_equal(truncate(path, HALF), 0);
+        }
+        struct output_file *packed = packing_end(packing);
+        assert_true(cut ? !packed : packed && output_file_finish(packed) == 0);
+        int fd = unpack(path);
+        assert_int_equal(pread(fd, again, SIZE, 0), cut ? HALF : SIZE);
+        assert_memory_equal(again, content, cut ? HALF : SIZE);
+        assert_true(is_packed(path) == !cut);
+        close(fd);
+    }
+    free(again);
     free(content);
 }
 

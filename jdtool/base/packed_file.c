@@ -19,6 +19,9 @@
 /* Read and written at once. */
 #define PIECE ((size_t)256 << 10)
 
+/* Packed by one call, of a file that grows: it takes some 5 ms. */
+#define STEP ((uint64_t)2 << 20)
+
 /* A stream of ours goes back some 512 KB; of others it may want so much memory, as a power of 2. */
 #define WINDOW_MAX 23
 
@@ -45,60 +48,161 @@ static bool is_worth_it(int fd)
            pread(fd, &magic, sizeof magic, 0) == sizeof magic && magic != ZSTD_MAGICNUMBER;
 }
 
-static int pack_piece(ZSTD_CCtx *stream, ZSTD_inBuffer *in, uint8_t *out, struct output_file *file,
-                      bool is_last)
+/*
+ * A frame's head, which tells how much is in it (RFC 8878, 3.1.1.1). zstd's own is there before
+ * that is known, and does not: ours takes its place at the end.
+ *
+ *     magic 4   descriptor 1   window 1   content size 8
+ */
+enum { HEAD_SIZE = 14, ZSTD_HEAD_SIZE = 6, HAS_CHECKSUM = 0x04, HAS_SIZE_OF_8 = 0xc0 };
+
+struct packing {
+    char *path;
+    int fd;
+    ZSTD_CCtx *stream;
+    struct output_file *file; /* NULL: nothing is in it yet */
+    uint8_t *pieces;          /* two */
+    uint8_t head[HEAD_SIZE];
+    uint64_t made;    /* by zstd, its head included */
+    uint64_t at;      /* so much is packed */
+    uint64_t settled; /* so much was there when it was looked at last */
+    bool failed;
+};
+
+/* Past zstd's head, which is kept. */
+static void put(struct packing *packing, const uint8_t *bytes, size_t size)
 {
-    for (size_t left = 1; left > 0 && (is_last || in->pos < in->size);) {
-        ZSTD_outBuffer packed = {.dst = out, .size = PIECE};
-        left = ZSTD_compressStream2(stream, &packed, in, is_last ? ZSTD_e_end : ZSTD_e_continue);
-        if (ZSTD_isError(left)) {
-            return -EIO; /* one that became longer or shorter */
-        }
-        output_file_put(file, out, packed.pos);
+    while (size > 0 && packing->made < ZSTD_HEAD_SIZE) {
+        packing->head[packing->made++] = *bytes++;
+        size--;
     }
-    return 0;
+    output_file_put(packing->file, bytes, size);
+    packing->made += size;
 }
 
-/* `pieces` has room for two. */
-static int pack(int fd, ZSTD_CCtx *stream, uint8_t *pieces, struct output_file *file)
+static void pack_piece(struct packing *packing, size_t size, bool is_last)
+{
+    ZSTD_inBuffer in = {.src = packing->pieces, .size = size};
+    for (size_t left = 1; left > 0 && (is_last || in.pos < in.size);) {
+        ZSTD_outBuffer packed = {.dst = packing->pieces + PIECE, .size = PIECE};
+        left = ZSTD_compressStream2(packing->stream, &packed, &in,
+                                    is_last ? ZSTD_e_end : ZSTD_e_continue);
+        if (ZSTD_isError(left)) {
+            packing->failed = true;
+            return;
+        }
+        put(packing, packed.dst, packed.pos);
+    }
+}
+
+static bool begin(struct packing *packing)
+{
+    static const uint8_t head[HEAD_SIZE];
+    if (packing->file || output_file_open(packing->path, &packing->file)) {
+        return packing->file != NULL;
+    }
+    output_file_put(packing->file, head, sizeof head);
+    return true;
+}
+
+/* Up to there. */
+static void pack(struct packing *packing, uint64_t until)
+{
+    packing->failed |= packing->at < until && !begin(packing);
+    while (!packing->failed && packing->at < until) {
+        uint64_t left = until - packing->at;
+        ssize_t n = pread(packing->fd, packing->pieces, left < PIECE ? (size_t)left : PIECE,
+                          (off_t)packing->at);
+        packing->failed = n <= 0; /* it became shorter */
+        if (n > 0) {
+            pack_piece(packing, (size_t)n, false);
+            packing->at += (uint64_t)n;
+        }
+    }
+}
+
+static void finish(struct packing *packing)
+{
+    uint32_t magic = ZSTD_MAGICNUMBER;
+    pack_piece(packing, 0, true);
+    if (packing->failed || memcmp(packing->head, &magic, sizeof magic) != 0 ||
+        packing->head[4] != HAS_CHECKSUM) {
+        packing->failed = true; /* another head than we know */
+        return;
+    }
+    packing->head[4] |= HAS_SIZE_OF_8;
+    memcpy(packing->head + ZSTD_HEAD_SIZE, &packing->at, sizeof packing->at);
+    output_file_put_at(packing->file, 0, packing->head, sizeof packing->head);
+}
+
+struct packing *packing_new(const char *path)
+{
+    struct packing *packing = calloc(1, sizeof *packing);
+    if (!packing) {
+        return NULL;
+    }
+    packing->fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    packing->path = strdup(path);
+    packing->pieces = malloc(2 * PIECE);
+    packing->stream = ZSTD_createCCtx();
+    if (packing->fd < 0 || !packing->path || !packing->pieces || !packing->stream ||
+        ZSTD_isError(ZSTD_CCtx_setParameter(packing->stream, ZSTD_c_compressionLevel, LEVEL)) ||
+        ZSTD_isError(ZSTD_CCtx_setParameter(packing->stream, ZSTD_c_checksumFlag, 1))) {
+        packing_free(packing);
+        return NULL;
+    }
+    return packing;
+}
+
+const char *packing_path(const struct packing *packing)
+{
+    return packing->path;
+}
+
+bool packing_go_on(struct packing *packing)
 {
     struct stat status;
-    int err = fstat(fd, &status) != 0 ? -errno : 0;
-    if (err || ZSTD_isError(ZSTD_CCtx_setParameter(stream, ZSTD_c_compressionLevel, LEVEL)) ||
-        ZSTD_isError(ZSTD_CCtx_setParameter(stream, ZSTD_c_checksumFlag, 1)) ||
-        ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(stream, (uint64_t)status.st_size))) {
-        return err ? err : -ENOMEM;
+    if (packing->failed || fstat(packing->fd, &status) != 0 || !is_worth_it(packing->fd)) {
+        return false;
     }
-    off_t at = 0;
-    ssize_t n;
-    do {
-        n = pread(fd, pieces, PIECE, at);
-        ZSTD_inBuffer in = {.src = pieces, .size = n > 0 ? (size_t)n : 0};
-        err = n < 0 ? -errno : pack_piece(stream, &in, pieces + PIECE, file, n == 0);
-        at += n;
-    } while (!err && n > 0);
-    return err;
+    uint64_t size = (uint64_t)status.st_size;
+    uint64_t until = packing->settled < size ? packing->settled : size;
+    packing->failed = size < packing->at;
+    pack(packing, until - packing->at > STEP ? packing->at + STEP : until);
+    bool is_more = packing->at < until;
+    packing->settled = is_more ? packing->settled : size;
+    return is_more;
 }
 
-struct output_file *packed_file_make(const char *path)
+struct output_file *packing_end(struct packing *packing)
 {
     struct output_file *file = NULL;
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    bool is = fd >= 0 && is_worth_it(fd) && is_at_rest(fd);
-    uint8_t *pieces = is ? malloc(2 * PIECE) : NULL;
-    ZSTD_CCtx *stream = pieces ? ZSTD_createCCtx() : NULL;
     struct stat status = {0};
-    if (stream && fstat(fd, &status) == 0 && output_file_open(path, &file) == 0) {
-        int err = pack(fd, stream, pieces, file);
-        if (err || output_file_tell(file) >= (uint64_t)status.st_size) {
-            output_file_abort(file);
-            file = NULL;
+    struct stat there;
+    if (is_worth_it(packing->fd) && is_at_rest(packing->fd) && fstat(packing->fd, &status) == 0 &&
+        lstat(packing->path, &there) == 0 && there.st_ino == status.st_ino &&
+        there.st_dev == status.st_dev && (uint64_t)status.st_size >= packing->at) {
+        pack(packing, (uint64_t)status.st_size);
+        finish(packing);
+        if (!packing->failed && output_file_tell(packing->file) < packing->at) {
+            file = packing->file;
+            packing->file = NULL;
         }
     }
-    (void)ZSTD_freeCCtx(stream);
-    free(pieces);
-    descriptor_close(fd);
+    packing_free(packing);
     return file;
+}
+
+void packing_free(struct packing *packing)
+{
+    if (packing) {
+        output_file_abort(packing->file);
+        (void)ZSTD_freeCCtx(packing->stream);
+        free(packing->pieces);
+        free(packing->path);
+        descriptor_close(packing->fd);
+        free(packing);
+    }
 }
 
 /* ---- Unpacking ---- */

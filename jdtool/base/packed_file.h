@@ -8,6 +8,7 @@
 
 #include "jdtool/base/output_file.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Larger ones stay as they are: who reads a packed file has it all in memory. */
@@ -17,11 +18,25 @@
 #define PACKED_FILE_MIN (UINT64_C(1) << 20)
 
 /*
- * The packed form of the regular file at `path`, which output_file_finish puts in its place and
+ * Packs the regular file at `path`, which may still grow, at its end only: what was there when it
+ * was looked at before is packed by packing_go_on, the rest by packing_end. NULL: it cannot be
+ * read, or there is no memory; no message.
+ */
+struct packing;
+struct packing *packing_new(const char *path);
+void packing_free(struct packing *packing); /* NULL is fine */
+
+const char *packing_path(const struct packing *packing);
+
+/* Some milliseconds' work. True: there is more. */
+bool packing_go_on(struct packing *packing);
+
+/*
+ * Frees it. The packed form of the whole file, which output_file_finish puts in its place and
  * output_file_abort drops. NULL where somebody has it open to write, as what comes later would be
  * lost, where it would save nothing, or for any other reason; no message.
  */
-struct output_file *packed_file_make(const char *path);
+struct output_file *packing_end(struct packing *packing);
 
 /*
  * What is in the file, whose beginning tells whether it is packed: `fd` itself where it is not, or

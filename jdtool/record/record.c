@@ -396,11 +396,12 @@ static void take_signal(struct recorder *recorder)
     }
 }
 
-/* perf samples by now. Where it looks at a part of the JVMs only, their time says nothing. */
-static void start_clocks(struct recorder *recorder)
+void recorder_samples(struct recorder *recorder)
 {
     const struct record_options *options = recorder->options;
-    if (perf_leaves_out(options->perf_options)) {
+    recorder->deadline =
+        options->duration ? deadline_in((int64_t)options->duration * 1000) : NO_DEADLINE;
+    if (recorder->start_reader || perf_leaves_out(options->perf_options)) {
         return;
     }
     clocks_start(&recorder->clocks, recorder->profile.at, recorder->command.child.pid,
@@ -474,16 +475,24 @@ static void wait_for_the_end(struct recorder *recorder, int64_t deadline)
     }
     int err;
     int64_t every = LOOK_LEAST;
+    int64_t look = has_command ? deadline_in(every) : deadline;
+    int64_t pack = recorder->piped ? deadline_in(recorder_pack(recorder)) : deadline;
     do {
-        int64_t soon = has_command ? deadline_in(every) : deadline;
+        int64_t soon = look < pack ? look : pack;
         err = clocks_wait(&recorder->clocks, &recorder->waiting, ends, count,
                           soon < deadline ? soon : deadline);
-        if (err == -ETIMEDOUT && soon < deadline) {
+        if (err != -ETIMEDOUT || soon >= deadline) {
+            continue;
+        }
+        err = 0;
+        if (soon == pack) {
+            pack = deadline_in(recorder_pack(recorder));
+        } else {
             attach_more(recorder);
             every = !family_is_quiet(&recorder->family) ? LOOK_LEAST
                     : every * 2 < LOOK_MOST             ? every * 2
                                                         : LOOK_MOST;
-            err = 0;
+            look = deadline_in(every);
         }
     } while (!err && !ends[0].revents && !ends[1].revents && !ends[2].revents &&
              !jvms_ended(recorder, ends + OURS, jvm_count));
@@ -657,18 +666,14 @@ static int run(struct recorder *recorder)
         bool by_signal = recorder->waiting.ended_by && status == STATUS_FAILED;
         return by_signal ? 128 + recorder->waiting.ended_by : status;
     }
-    int64_t deadline = recorder->options->duration
-                           ? deadline_in((int64_t)recorder->options->duration * 1000)
-                           : NO_DEADLINE;
     profile_settle(&recorder->profile);
-    start_clocks(recorder);
     recorder_tell(recorder);
     if (recorder->command.child.pidfd >= 0) {
         family_start(&recorder->family, recorder->command.child.pid);
         command_let_go(&recorder->command);
     }
     profile_remove_older(&recorder->profile); /* nobody waits for it */
-    wait_for_the_end(recorder, deadline);
+    wait_for_the_end(recorder, recorder->deadline);
     bool is_cut = sampler_failed(recorder);
     perf_stop_sampling(&recorder->perf, &recorder->waiting);
     clocks_finish(&recorder->clocks);
@@ -750,6 +755,10 @@ void recorder_free(struct recorder *recorder)
         fetch_close(&recorder->jvms[i].joining.fetch);
         target_close(&recorder->jvms[i].target);
     }
+    for (uint32_t i = 0; i < recorder->packing_count; i++) {
+        packing_free(recorder->packing[i]);
+    }
+    free((void *)recorder->packing);
     free(recorder->jvms);
     free(recorder->sampled);
     profile_dir_close(&recorder->profile);

@@ -149,14 +149,22 @@ static void tell_results(const struct record_options *options)
     free(quoted);
 }
 
-/* What the JVMs' agents have written is read seldom, once it is named: it is packed while that goes
- * on, and takes its place then. Where the recording itself is kept it stays as perf reads it. */
-struct packing {
-    struct output_file **files;
-    uint32_t count, room;
-};
+/* ---- Packing ---- */
 
-static void pack_dumps(const struct recorder *recorder, struct packing *packing)
+/* How often what the JVMs' agents write is looked at, in ms: less often each time. */
+enum { PACK_LEAST = 200, PACK_MOST = 5000 };
+
+static bool is_packing(const struct recorder *recorder, const char *path)
+{
+    for (uint32_t i = 0; i < recorder->packing_count; i++) {
+        if (strcmp(packing_path(recorder->packing[i]), path) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void find_to_pack(struct recorder *recorder)
 {
     char pattern[sizeof recorder->profile.at + 64];
     glob_t found = {0};
@@ -164,20 +172,52 @@ static void pack_dumps(const struct recorder *recorder, struct packing *packing)
              recorder->profile.at);
     (void)glob(pattern, GLOB_BRACE, NULL, &found);
     for (size_t i = 0; i < found.gl_pathc; i++) {
-        if (!ARRAY_RESERVE(packing->files, packing->count, packing->room)) {
-            packing->files[packing->count] = packed_file_make(found.gl_pathv[i]);
-            packing->count += packing->files[packing->count] != NULL;
+        struct stat status;
+        if (stat(found.gl_pathv[i], &status) == 0 && status.st_size >= (off_t)PACKED_FILE_MIN &&
+            !is_packing(recorder, found.gl_pathv[i]) &&
+            !ARRAY_RESERVE(recorder->packing, recorder->packing_count, recorder->packing_room)) {
+            struct packing *packing = packing_new(found.gl_pathv[i]);
+            recorder->packing[recorder->packing_count] = packing;
+            recorder->packing_count += packing != NULL;
         }
     }
     globfree(&found);
 }
 
-static void put_packed(struct packing *packing)
+int64_t recorder_pack(struct recorder *recorder)
 {
-    for (uint32_t i = 0; i < packing->count; i++) {
-        (void)output_file_finish(packing->files[i]);
+    bool is_more = false;
+    find_to_pack(recorder);
+    for (uint32_t i = 0; i < recorder->packing_count && !is_more; i++) {
+        is_more = packing_go_on(recorder->packing[i]);
     }
-    free(packing->files);
+    int *every = &recorder->pack_every;
+    if (!is_more) {
+        *every = *every == 0 ? PACK_LEAST : *every * 2 < PACK_MOST ? *every * 2 : PACK_MOST;
+    }
+    return is_more ? 1 : *every;
+}
+
+/* Those that are packed as a whole; a list of recorder->packing_count for put_packed. */
+static struct output_file **end_packing(struct recorder *recorder)
+{
+    find_to_pack(recorder);
+    struct output_file **files = calloc(recorder->packing_count + 1, sizeof(struct output_file *));
+    for (uint32_t i = 0; i < recorder->packing_count && files; i++) {
+        files[i] = packing_end(recorder->packing[i]);
+        recorder->packing[i] = NULL;
+    }
+    return files;
+}
+
+static void put_packed(const struct recorder *recorder, struct output_file **files)
+{
+    for (uint32_t i = 0; i < recorder->packing_count && files; i++) {
+        if (files[i]) {
+            (void)output_file_finish(files[i]);
+        }
+    }
+    free((void *)files);
 }
 
 /* Names of the kernel that is here, for the next recording: to make them the kernel takes longer
@@ -213,14 +253,12 @@ int recorder_name(struct recorder *recorder)
         return STATUS_DONE;
     }
     tell_missing_dumps(recorder);
-    struct packing packing = {0};
-    if (recorder->piped) {
-        pack_dumps(recorder, &packing);
-    }
+    /* While it is named. */
+    struct output_file **packed = recorder->piped ? end_packing(recorder) : NULL;
     int status = recorder->piped ? naming_finish(&recorder->naming, &recorder->waiting,
                                                  &recorder->command.child)
                                  : name_from_file(recorder);
-    put_packed(&packing);
+    put_packed(recorder, packed);
     snprintf(path, sizeof path, "%s/src", recorder->profile.path);
     (void)profile_set(recorder->profile.directory, "injector", "jdtool");
     (void)profile_set(recorder->profile.directory, "source_root", path);

@@ -230,6 +230,7 @@ static int start_perf(struct recorder *recorder)
         }
         return status;
     }
+    recorder_samples(recorder);
     return STATUS_DONE;
 }
 
@@ -240,8 +241,14 @@ int recorder_start_perf(struct recorder *recorder)
     if (!status && recorder->own && !is_ready) {
         status = recorder_ready_sampler(recorder);
     }
+    /* Ours says so before it writes, and fills no pipe that nobody reads yet; but not where a
+     * command is held. */
+    bool is_first = recorder->own && !recorder->command.child.pid;
+    if (!status && is_first) {
+        status = recorder_start_sampler(recorder);
+    }
     status = status ? status : recorder_start_naming(recorder);
-    if (!status && recorder->own) {
+    if (!status && recorder->own && !is_first) {
         status = recorder_start_sampler(recorder);
     }
     return status || recorder->own ? status : start_perf(recorder);

@@ -302,6 +302,7 @@ int recorder_start_sampler(struct recorder *recorder)
         }
     } else {
         event_list_let_go(&recorder->events);
+        recorder_samples(recorder);
     }
     return STATUS_DONE;
 }

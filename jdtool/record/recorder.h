@@ -5,6 +5,7 @@
 #ifndef JD_TOOL_RECORDER_H
 #define JD_TOOL_RECORDER_H
 
+#include "jdtool/base/packed_file.h"
 #include "jdtool/live/command.h"
 #include "jdtool/live/guard.h"
 #include "jdtool/live/profile_dir.h"
@@ -54,8 +55,14 @@ struct recorder {
     struct family family; /* its processes */
     struct naming naming;
     struct clocks clocks;
-    int naming_in; /* until the naming has it */
-    int pipe_end;  /* ours of the pipe from perf to the naming: its end is told when all is there */
+    int64_t deadline; /* once it samples */
+    int naming_in;    /* until the naming has it */
+    int pipe_end; /* ours of the pipe from perf to the naming: its end is told when all is there */
+    /* What the JVMs' agents have written is read seldom, once it is named: it is packed. Where the
+     * recording itself is kept it stays as perf reads it. */
+    struct packing **packing;
+    uint32_t packing_count, packing_room;
+    int pack_every;
     bool interrupted; /* by Ctrl-C, which is meant for the command, too */
     struct termios terminal;
     bool has_terminal;
@@ -114,8 +121,8 @@ void recorder_define_probes(struct recorder *recorder);
  * that was asked for. */
 void recorder_choose_sampler(struct recorder *recorder);
 
-/* Starts perf, or our own sampler unless that is ready, and the naming behind it where it is piped,
- * and waits until it samples. An exit status, after a message unless 0. */
+/* Starts perf, or our own sampler unless that is ready, waits until it samples, and starts the
+ * naming behind it where it is piped. An exit status, after a message unless 0. */
 int recorder_start_perf(struct recorder *recorder);
 
 /* Has our own sampler open its events, which takes it longer than all else, in a process beside us.
@@ -125,6 +132,10 @@ int recorder_ready_sampler(struct recorder *recorder);
 /* Starts it and waits until it samples; where it has failed, recorder->own is false afterwards,
  * and nothing has happened. An exit status, after a message unless 0. */
 int recorder_start_sampler(struct recorder *recorder);
+
+/* It samples from now on: its time runs, and the JVMs' clocks count, unless it looks at a part of
+ * them only, of which their time says nothing. */
+void recorder_samples(struct recorder *recorder);
 
 /* Says what is recorded, and what ends it. */
 void recorder_tell(const struct recorder *recorder);
@@ -136,6 +147,10 @@ int recorder_end_perf(struct recorder *recorder);
  * reader, at its end. An exit status, after a message unless 0. */
 int recorder_open_pipe(struct recorder *recorder);
 int recorder_start_naming(struct recorder *recorder);
+
+/* Packs a part of what the JVMs' agents have written, while it records. Returns after how many ms
+ * it wants to be called again. */
+int64_t recorder_pack(struct recorder *recorder);
 
 /* Has what was recorded named, and says where to look at it. An exit status of naming_finish. */
 int recorder_name(struct recorder *recorder);
