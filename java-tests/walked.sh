@@ -155,6 +155,18 @@ if [ "$jdk_major" -ge 21 ]; then
     ((walked >= 50 && copied < 200)) || fail "carriers: $walked stacks were walked, $copied copied"
 fi
 
+# Copies of events are small: where there are such events, walks begin at once, too. (400 frames are 100 KB.)
+if has_uprobes; then
+    for try in 1 2 4 8; do
+        record few_events auto -F 49 --alloc=512K -- "$jdk/bin/java" -Xint -cp "$classes" Depths $((2 * try)) 400 waits
+        ! enough few_events walked 50 || break
+    done
+    stacks=$(of_event few_events alloc stacks)
+    claim "deep allocations, walked by default" "$(of_event few_events alloc stacks_rooted) of $stacks rooted"
+    ((stacks >= 20)) || fail "few events: $stacks stacks"
+    at_least "$(of_event few_events alloc stacks_rooted)" "$stacks" 90 || fail "few events: stacks end early"
+fi
+
 # Up to here JDKs differ.
 my_part 0 "events, NMIs, a chroot, deep stacks, the default, and what is missing or dies" || exit 0
 

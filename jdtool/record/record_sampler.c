@@ -74,14 +74,22 @@ static bool walks_by_default(const struct recorder *recorder)
            !is_kept_for_perf(recorder) && !recorder->start_reader;
 }
 
+/* Events of Java code have smaller copies than the clock's samples (recorder_event_stack), which
+ * end too early in what a program runs as it starts (an APM agent): 300 of them are many then. */
+static bool has_small_copies(const struct event_list *events)
+{
+    return events->alloc || events->locks || events->exceptions || events->deopts;
+}
+
 /* What walks stacks, if that is asked for. Where that cannot be they are copied. */
 static struct walker *new_walker(struct recorder *recorder)
 {
     const struct record_options *options = recorder->options;
+    bool at_once = walks_are_wanted(recorder) || has_small_copies(&recorder->events);
     const struct walker_options wanted = {.depth =
                                               options->depth ? options->depth : WALK_DEPTH_DEFAULT,
                                           .copied = options->depth ? 0 : options->stack_size,
-                                          .after = walks_are_wanted(recorder) ? 0 : WALK_AFTER,
+                                          .after = at_once ? 0 : WALK_AFTER,
                                           .is_default = !walks_are_wanted(recorder),
                                           .compares = options->stacks == STACKS_COMPARE};
     const char *lacks = options->all                 ? "with -a that is not done"
