@@ -66,6 +66,7 @@ struct code_index {
     /* What goes from one record to the next. */
     struct jitdump_group_tracker tracker;
     struct trailer trailer;
+    uint64_t trailer_of; /* offset of the DEBUG_INFO that it was read from; 0: none */
 
     uint64_t broken_records;
     uint64_t broken_trailers;
@@ -135,6 +136,17 @@ static void set_records(const struct code_index *index, struct code_blob *blob,
     blob->samply_offset = group->samply_offset;
     blob->has_bytes = load->load.bytes != NULL;
     blob->file = index->earlier_count;
+    blob->is_described =
+        group->debug_offset && group->debug_offset == index->trailer_of && !group->samply_offset;
+    if (blob->is_described) {
+        int64_t tier = index->trailer.facts[JITDUMP_CODE_TIER];
+        uint32_t ranges = index->trailer.range_count;
+        blob->tier = -1;
+        if (tier >= 0 && tier <= INT8_MAX) {
+            blob->tier = (int8_t)tier;
+        }
+        blob->range_count = (uint8_t)(ranges < UINT8_MAX ? ranges : UINT8_MAX);
+    }
 }
 
 /* Whether an earlier segment has told of the very same stay; it is read from this one from now on.
@@ -213,11 +225,14 @@ static void add_definitions(struct code_index *index, const struct jitdump_recor
     const uint8_t *behind;
     size_t size;
     const char *why;
+    index->trailer_of = 0;
     if (jitdump_behind_entries(index->reader, record, &behind, &size) < 0) {
         index->broken_records++;
     } else if (trailer_decode(index->reader, behind, size, index->names, &index->trailer, &why) <
                0) {
         index->broken_trailers++;
+    } else {
+        index->trailer_of = record->offset;
     }
 }
 

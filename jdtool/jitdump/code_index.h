@@ -34,7 +34,10 @@ struct code_blob {
     uint64_t code_index;
     const char *name; /* lives as long as the index */
     bool has_bytes;
-    uint32_t file; /* that the offsets are of: of segments the latest that told of it */
+    bool is_described;   /* what follows is known without fetching it */
+    int8_t tier;         /* of its trailer; -1: it does not say */
+    uint8_t range_count; /* of its inline tree; UINT8_MAX: so many or more */
+    uint32_t file;       /* that the offsets are of: of segments the latest that told of it */
 };
 
 /* Where the ranges of the code that was there first end (safepoint_lines.c). */

@@ -50,6 +50,18 @@ static bool is_known_machine(unsigned machine)
     return machine == EM_X86_64 || machine == EM_AARCH64;
 }
 
+static bool is_of_c1(int64_t tier)
+{
+    return tier >= 1 && tier <= 3;
+}
+
+/* Most code need not be fetched to be passed over. */
+static bool tells_nothing(const struct code_blob *blob)
+{
+    return !blob->debug_offset ||
+           (blob->is_described && (!is_of_c1(blob->tier) || blob->range_count < MIN_RANGES));
+}
+
 bool safepoint_lines_first(struct code_index *index)
 {
     struct code_ends *seen = code_index_first_ends(index);
@@ -62,7 +74,7 @@ bool safepoint_lines_first(struct code_index *index)
            seen->ends < MAX_ENDS;
          seen->next++) {
         const struct code_blob *blob = code_index_blob(index, seen->next);
-        if (!blob->debug_offset) {
+        if (tells_nothing(blob)) {
             continue;
         }
         if (code_index_fetch(index, seen->next, &details)) {
@@ -70,7 +82,7 @@ bool safepoint_lines_first(struct code_index *index)
             break;
         }
         int64_t tier = details.trailer.facts[JITDUMP_CODE_TIER];
-        if (details.bytes && details.trailer.range_count >= MIN_RANGES && tier >= 1 && tier <= 3) {
+        if (details.bytes && details.trailer.range_count >= MIN_RANGES && is_of_c1(tier)) {
             seen->blobs++;
             count_ends(machine, &details, blob->size, &seen->ends, &seen->calls);
         }

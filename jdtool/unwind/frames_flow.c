@@ -4,6 +4,9 @@
  * the result on to its successors; where that says something else than another path did, the field
  * is given up (unknown), and the instruction goes back on the list. Fields only ever go from known
  * to unknown (frames_state.h), so this ends.
+ *
+ * Most instructions change nothing of the frame. So states are kept once, and instructions have a
+ * state's number: equal numbers are equal states, which is most of what there is to compare.
  */
 #include "jdtool/unwind/frames_flow.h"
 
@@ -16,7 +19,7 @@
 /* An interpreter has thirty thousand of these. What is told of the instruction is known once it has
  * been taken from the work list. */
 struct reached {
-    struct flow_state state;
+    uint32_t state; /* its number */
     uint32_t offset;
     uint8_t length;
     uint8_t control;  /* enum flow_control */
@@ -26,7 +29,7 @@ struct reached {
     bool guessed : 1; /* no path from an entry leads here */
 };
 
-_Static_assert(sizeof(struct reached) <= 52, "the pages of them cost as much as the decoding");
+_Static_assert(sizeof(struct reached) <= 12, "the pages of them cost as much as the decoding");
 
 struct flow {
     const struct flow_arch *arch;
@@ -37,6 +40,9 @@ struct flow {
     struct reached *all;
     uint32_t count;
     uint32_t room;
+    struct flow_state *states; /* none of them changes */
+    uint32_t state_count;
+    uint32_t state_room;
     uint32_t *work;
     uint32_t work_count;
     uint32_t work_room;
@@ -72,12 +78,38 @@ static bool moves_frame(const struct flow_insn *insn)
     return false;
 }
 
+static const struct flow_state *state_of(const struct flow *flow, const struct reached *reached)
+{
+    return &flow->states[reached->state];
+}
+
+static bool is_state(const struct flow *flow, uint32_t number, const struct flow_state *state)
+{
+    return memcmp(&flow->states[number], state, sizeof *state) == 0;
+}
+
+/* Gives the state a number, which is `like` where that is equal. 0 or -ENOMEM. */
+static int number_state(struct flow *flow, const struct flow_state *state, uint32_t like,
+                        uint32_t *number)
+{
+    *number = like;
+    if (like < flow->state_count && is_state(flow, like, state)) {
+        return 0;
+    }
+    if (ARRAY_RESERVE(flow->states, flow->state_count, flow->state_room)) {
+        return -ENOMEM;
+    }
+    *number = flow->state_count;
+    flow->states[flow->state_count++] = *state;
+    return 0;
+}
+
 static void decode(const struct flow *flow, struct reached *there, struct flow_insn *insn)
 {
     const struct flow_arch *arch = flow->arch;
     const struct frames_code *code = flow->code;
     uint32_t offset = there->offset;
-    if (!arch->skim || !flow_state_is_plain(&there->state) ||
+    if (!arch->skim || !flow_state_is_plain(state_of(flow, there)) ||
         !arch->skim(code->bytes + offset, code->size - offset, offset, insn)) {
         arch->decode(flow->context, code, offset, insn);
     }
@@ -93,30 +125,52 @@ static void decode(const struct flow *flow, struct reached *there, struct flow_i
     there->moves_frame = moves_frame(insn);
 }
 
-/* A path arrives at an offset with a state. */
-static int arrive(struct flow *flow, int64_t offset, const struct flow_state *state)
+/* Joins what another path says, a state's number, to what is known there. */
+static int join(struct flow *flow, uint32_t at, uint32_t other)
+{
+    struct reached *there = &flow->all[at];
+    if (there->settled || there->state == other) {
+        return 0;
+    }
+    struct flow_state joined = *state_of(flow, there);
+    bool changes = flow_state_join(&joined, &flow->states[other]);
+    if (!changes && is_state(flow, there->state, &joined)) {
+        return 0;
+    }
+    int error = number_state(flow, &joined, other, &there->state);
+    return error || !changes ? error : queue(flow, at);
+}
+
+/* A path arrives at an offset with the state of that number. */
+static int arrive(struct flow *flow, int64_t offset, uint32_t state)
 {
     if (offset < 0 || offset >= flow->code->size) {
         return 0;
     }
     uint32_t at = flow->index[offset];
     if (at) {
-        struct reached *there = &flow->all[at - 1];
-        if (!there->settled && flow_state_join(&there->state, state)) { // NOLINT: `all` has it
-            return queue(flow, at - 1);
-        }
-        return 0;
+        return join(flow, at - 1, state);
     }
     if (ARRAY_RESERVE(flow->all, flow->count, flow->room)) {
         return -ENOMEM;
     }
-    struct reached *there = &flow->all[flow->count];
-    memset(there, 0, sizeof *there);
-    there->offset = (uint32_t)offset;
-    there->state = *state;
-    there->guessed = flow->guessing;
+    flow->all[flow->count] =
+        (struct reached){.offset = (uint32_t)offset, .state = state, .guessed = flow->guessing};
     flow->index[offset] = ++flow->count;
     return queue(flow, flow->count - 1);
+}
+
+/* From the state of that number in front of an instruction to the one behind it. 0 or -ENOMEM. */
+static int step(struct flow *flow, const struct flow_insn *insn, uint32_t *number)
+{
+    if (insn->step_count == 0) {
+        return 0;
+    }
+    struct flow_state state = flow->states[*number];
+    for (uint32_t i = 0; i < insn->step_count; i++) {
+        flow_state_step(&state, &flow->rules, &insn->steps[i]);
+    }
+    return number_state(flow, &state, *number, number);
 }
 
 static int run(struct flow *flow)
@@ -127,19 +181,19 @@ static int run(struct flow *flow)
         struct flow_insn insn = {0};
         there->queued = false;
         decode(flow, there, &insn);
-        struct flow_state state = there->state;
+        uint32_t state = there->state;
         uint32_t next = there->offset + insn.length;
-        for (uint32_t i = 0; i < insn.step_count; i++) {
-            flow_state_step(&state, &flow->rules, &insn.steps[i]);
+        int error = step(flow, &insn, &state);
+        if (error) {
+            return error;
         }
-        int error = 0;
         if (insn.control == FLOW_NEXT || insn.control == FLOW_BRANCH ||
             insn.control == FLOW_CALLS) {
-            error = arrive(flow, next, &state);
+            error = arrive(flow, next, state);
         }
         if (!error && insn.has_target &&
             (insn.control == FLOW_BRANCH || insn.control == FLOW_JUMP)) {
-            error = arrive(flow, insn.target, &state);
+            error = arrive(flow, insn.target, state);
         }
         if (error) {
             return error;
@@ -150,7 +204,9 @@ static int run(struct flow *flow)
 
 int flow_follow(struct flow *flow, uint32_t offset, const struct flow_state *state)
 {
-    int error = arrive(flow, offset, state);
+    uint32_t number;
+    int error = number_state(flow, state, UINT32_MAX, &number);
+    error = error ? error : arrive(flow, offset, number);
     return error ? error : run(flow);
 }
 
@@ -170,18 +226,19 @@ static int32_t body_depth(const struct flow *flow)
     uint32_t count = 0;
     for (uint32_t i = 0; i < flow->count; i++) {
         const struct reached *reached = &flow->all[i];
-        if (reached->state.sp == FLOW_UNKNOWN || reached->state.interpreted || reached->guessed) {
+        const struct flow_state *state = state_of(flow, reached);
+        if (state->sp == FLOW_UNKNOWN || state->interpreted || reached->guessed) {
             continue;
         }
         uint32_t k = 0;
-        while (k < count && seen[k].depth != reached->state.sp) {
+        while (k < count && seen[k].depth != state->sp) {
             k++;
         }
         if (k == count) {
             if (count == sizeof seen / sizeof seen[0]) {
                 continue;
             }
-            seen[count++].depth = reached->state.sp;
+            seen[count++].depth = state->sp;
         }
         seen[k].insns += !reached->moves_frame;
         seen[k].calls += reached->control == FLOW_CALLS;
@@ -219,7 +276,7 @@ static struct flow_state body_state(const struct flow *flow)
     int32_t depth = flow->depth;
     const struct flow_state *best = NULL;
     for (uint32_t i = 0; i < flow->count; i++) {
-        const struct flow_state *state = &flow->all[i].state;
+        const struct flow_state *state = state_of(flow, &flow->all[i]);
         if (state->sp != depth || depth == FLOW_UNKNOWN || state->interpreted) {
             continue;
         }
@@ -399,6 +456,7 @@ static void row_of(const struct flow_state *state, struct frame_row *row)
 static int put_rows(const struct flow *flow, struct frames *frames)
 {
     int32_t depth = flow->guessing ? flow->depth : body_depth(flow);
+    uint32_t last = UINT32_MAX; /* the state of the last row */
     frames->count = 0;
     frames->frame_size = depth > 0 ? (uint32_t)depth : 0;
     frames->undecodable = 0;
@@ -411,8 +469,12 @@ static int put_rows(const struct flow *flow, struct frames *frames)
         if (!reached->guessed && reached->control == FLOW_INVALID) {
             frames->undecodable++;
         }
+        if (reached->state == last) {
+            continue;
+        }
+        last = reached->state;
         struct frame_row row = {.offset = frames->count ? offset : 0};
-        row_of(&reached->state, &row);
+        row_of(state_of(flow, reached), &row);
         int error = frames_append(frames, &row);
         if (error) {
             return error;
@@ -442,6 +504,7 @@ int flow_frames(const struct flow_arch *arch, const struct flow_code *of_code,
     error = error ? error : put_rows(&flow, frames);
     free(flow.index);
     free(flow.all);
+    free(flow.states);
     free(flow.work);
     return error;
 }

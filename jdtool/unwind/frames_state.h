@@ -50,6 +50,7 @@ struct flow_state {
     uint8_t ra_copy;  /* a register that holds the return address besides; FLOW_NO_REG: none */
     uint8_t fp_place; /* enum frame_place: where the caller's fp is */
     bool interpreted; /* inside an interpreted frame: fp tells all */
+    uint8_t none[2];  /* no padding: states are compared as bytes */
 };
 
 /* What steps mean in a piece of code. */
