@@ -43,3 +43,10 @@ read -r total missing <"$scratch/counted"
 claim "AOT cache: blobs without a name" "$missing of $total"
 [ "$total" -gt 150 ] || fail "only $total blobs"
 [ "$missing" -eq 0 ] || fail "$(head -n 3 "$scratch/missing")"
+
+# Adapters from the cache are named as the others are: their frames are stepped over by what they are.
+awk '$3 ~ /^[DFIJL]*\((0x|{)/ { print; odd++ } END { print odd + 0 > "/dev/stderr" }' "$scratch/map" >"$scratch/odd" 2>"$scratch/counted"
+adapters=$(grep -c 'I2C/C2I adapters' "$scratch/map" || true)
+claim "AOT cache: adapters named by their arguments alone" "$(cat "$scratch/counted") of $adapters"
+[ ! -s "$scratch/odd" ] || fail "$(head -n 3 "$scratch/odd")"
+[ "$adapters" -gt 100 ] || fail "only $adapters adapters"

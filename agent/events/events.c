@@ -234,6 +234,28 @@ static bool is_unfinished(const void *address, jint length)
     return (uint32_t)(uintptr_t)address + (uint32_t)length == 0;
 }
 
+/*
+ * HotSpot names an adapter "I2C/C2I adapters(0xbba)". One from an AOT cache has its arguments'
+ * types in the place of that (JDK 25: AdapterFingerPrint::as_basic_args_string): "LLI(0xbba)"; from
+ * JDK 28 on "LLI({no_ro_adapter, {long, -1}, {int, -1}})".
+ */
+static bool is_cached_adapter(const char *name)
+{
+    const char *print = name + strspn(name, "DFIJL");
+    return strncmp(print, "(0x", 3) == 0 || strncmp(print, "({", 2) == 0;
+}
+
+/* The name of a stub as HotSpot gives it. text: MAX_STUB_NAME bytes. */
+static void name_stub(char *text, const char *name)
+{
+    char adapter[MAX_STUB_NAME];
+    if (name && is_cached_adapter(name)) {
+        snprintf(adapter, sizeof adapter, "I2C/C2I adapters%s", strchr(name, '('));
+        name = adapter;
+    }
+    symbol_text(text, MAX_STUB_NAME, name ? name : "unknown stub");
+}
+
 static void JNICALL dynamic_code_generated(jvmtiEnv *jvmti, const char *name, const void *address,
                                            jint length)
 {
@@ -244,7 +266,7 @@ static void JNICALL dynamic_code_generated(jvmtiEnv *jvmti, const char *name, co
     }
     if (length >= 0 && !is_unfinished(address, length)) {
         char text[MAX_STUB_NAME];
-        symbol_text(text, sizeof(text), name ? name : "unknown stub");
+        name_stub(text, name);
         const bool replayed = is_replay(session);
         struct code code = {
             .address = (uint64_t)(uintptr_t)address,
