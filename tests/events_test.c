@@ -221,6 +221,19 @@ TEST(test_pools_wait_for_work)
     assert_true(event_frames_idle(worker, 3, "worker-1", true));
     worker[1].method = own[1].method; /* its work */
     assert_false(event_frames_idle(worker, 3, "worker-1", true));
+    struct resolved_frame agent[] = {
+        frame(RESOLVED_COMPILED, "java.lang.Thread", "sleep"),
+        frame(RESOLVED_INTERPRETED, "datadog.trace.agent.common.metrics.Aggregator", "run"),
+    };
+    assert_true(event_frames_idle(agent, 2, "dd-metrics", true));
+    agent[0] = frame(RESOLVED_COMPILED, "java.util.HashMap", "get");
+    assert_false(event_frames_idle(agent, 2, "dd-metrics", true));
+    struct resolved_frame helper[] = {
+        frame(RESOLVED_COMPILED, "java.lang.VirtualThread", "takeVirtualThreadListToUnblock"),
+    };
+    assert_true(event_frames_idle(helper, 1, "VirtualThread-u", true));
+    helper[0] = frame(RESOLVED_COMPILED, "org.apache.catalina.core.StandardServer", "await");
+    assert_true(event_frames_idle(helper, 1, "container-0", true));
     loop[0] = frame(RESOLVED_COMPILED, "p.Otherchannel.epoll.Native", "epollWait");
     assert_false(event_frames_idle(loop, 1, "grpc-0", true));
     assert_true(event_frames_idle(native, 1, "java", true));

@@ -407,7 +407,8 @@ TEST(test_events_are_counted_to_who_causes_them)
     method_tallies_free(&tallies);
 }
 
-/* Who throws an exception is behind its constructors, those of its superclasses, too. */
+/* Who throws an exception is behind its constructors, those of its superclasses, too, and behind
+ * what native code calls to make it. */
 TEST(test_exceptions_are_counted_to_who_throws)
 {
     struct recorded_event event = {.name = "exception", .unit = "count"};
@@ -415,26 +416,32 @@ TEST(test_exceptions_are_counted_to_who_throws)
     struct profile_function functions[] = {
         {.name = "a.Bad"},          {.name = "java.lang.Throwable.fillInStackTrace()"},
         {.name = "b.Bad.<init>()"}, {.name = "a.Bad.<init>(int)"},
-        {.name = "a.Bad.<init>()"}, {.name = "a.Badly.<init>()"},
+        {.name = "a.Bad.<init>()"}, {.name = "call_stub"},
+        {.name = "jni_NewObjectV"}, {.name = "a.Badly.<init>()"},
     };
-    struct profile_line lines[6] = {{.function = 0, .kind = RESOLVED_SUBJECT}};
-    struct profile_location locations[6];
-    struct profile_node nodes[6];
-    for (uint32_t i = 0; i < 6; i++) {
+    static const enum resolved_kind kinds[] = {
+        RESOLVED_SUBJECT,  RESOLVED_COMPILED, RESOLVED_COMPILED, RESOLVED_INLINED,
+        RESOLVED_COMPILED, RESOLVED_STUB,     RESOLVED_NATIVE,   RESOLVED_INTERPRETED,
+    };
+    struct profile_line lines[8] = {{0}};
+    struct profile_location locations[8];
+    struct profile_node nodes[8];
+    for (uint32_t i = 0; i < 8; i++) {
         lines[i].function = i;
+        lines[i].kind = kinds[i];
         locations[i] = (struct profile_location){.first_line = i, .line_count = 1};
-        nodes[i] = (struct profile_node){i + 1 < 6 ? i + 1 : PROFILE_NONE, i};
+        nodes[i] = (struct profile_node){i + 1 < 8 ? i + 1 : PROFILE_NONE, i};
     }
     struct profile_sample sample = {.weight = 3, .count = 1, .node = 0};
     const struct profile profile = {.recording = &recording,
                                     .functions = functions,
-                                    .function_count = 6,
+                                    .function_count = 8,
                                     .lines = lines,
-                                    .line_count = 6,
+                                    .line_count = 8,
                                     .locations = locations,
-                                    .location_count = 6,
+                                    .location_count = 8,
                                     .nodes = nodes,
-                                    .node_count = 6,
+                                    .node_count = 8,
                                     .samples = &sample,
                                     .sample_count = 1};
     struct method_tallies tallies;
@@ -442,7 +449,7 @@ TEST(test_exceptions_are_counted_to_who_throws)
     for (uint32_t i = 0; i < tallies.methods.count; i++) {
         const uint64_t *weights = method_tally_weights(&tallies, &tallies.methods, i);
         uint32_t function = tallies.methods.list[i].function;
-        assert_int_equal(weights[0], function == 0 || function == 5 ? 3 : 0);
+        assert_int_equal(weights[0], function == 0 || function == 7 ? 3 : 0);
     }
     method_tallies_free(&tallies);
 }

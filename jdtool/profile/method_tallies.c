@@ -68,6 +68,13 @@ static const struct profile_line *next_line(struct stack_lines *lines)
     return NULL;
 }
 
+/* Inlined native functions are taken for it, too. */
+static bool is_java(const struct profile_line *line)
+{
+    return line->kind == RESOLVED_COMPILED || line->kind == RESOLVED_INLINED ||
+           line->kind == RESOLVED_INTERPRETED;
+}
+
 /* Of a stack that ends in the scheduler. */
 static uint32_t depth_of_wait(struct stack_lines lines)
 {
@@ -80,9 +87,7 @@ static uint32_t depth_of_wait(struct stack_lines lines)
             strcmp(lines.profile->functions[line->function].name, "[idle]") == 0) {
             return depth;
         }
-        if (java == PROFILE_NONE &&
-            (line->kind == RESOLVED_COMPILED || line->kind == RESOLVED_INLINED ||
-             line->kind == RESOLVED_INTERPRETED)) {
+        if (java == PROFILE_NONE && is_java(line)) {
             java = depth;
         }
         in_kernel += line->kind == RESOLVED_KERNEL && in_kernel == depth;
@@ -90,20 +95,23 @@ static uint32_t depth_of_wait(struct stack_lines lines)
     return java != PROFILE_NONE ? java : in_kernel < depth ? in_kernel : 0;
 }
 
-/* Behind the constructors of an exception of that class, from which its stack was filled in. */
+/* Behind the constructors of an exception of that class, from which its stack was filled in, and
+ * behind the JVM's functions, where native code made it: its native method throws. */
 static uint32_t depth_of_throw(struct stack_lines lines, const char *class)
 {
     static const char constructor[] = ".<init>(";
     size_t size = strlen(class);
     uint32_t found = 1; /* behind the class */
+    bool has_constructor = false;
     const struct profile_line *line;
     for (uint32_t depth = 1; (line = next_line(&lines)) != NULL; depth++) {
         const char *name = lines.profile->functions[line->function].name;
         if (strncmp(name, class, size) == 0 &&
             strncmp(name + size, constructor, sizeof constructor - 1) == 0) {
             found = depth + 1;
-        } else if (found > 1) {
-            break;
+            has_constructor = true;
+        } else if (has_constructor && is_java(line)) {
+            return depth;
         }
     }
     return found;

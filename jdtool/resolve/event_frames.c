@@ -97,7 +97,8 @@ static const char *const jvm_threads[] = {
 };
 
 /* What waits for work, a connection or a moment: the class, perhaps in another package, as Netty is
- * in gRPC's, and the method. One that does the work as well waits where it parks. */
+ * in gRPC's, and the method. One that does the work as well waits where it parks, sleeps or polls.
+ */
 static const struct {
     const char *class_name;
     const char *method;
@@ -108,6 +109,8 @@ static const struct {
     {"java.util.concurrent.ThreadPerTaskExecutor", "awaitTermination", false},
     {"java.util.concurrent.CompletableFuture$Delayer", "run", false},
     {"java.util.concurrent.DelayScheduler", "loop", true},
+    {"java.util.concurrent.DelayQueue", "take", false},
+    {"java.lang.VirtualThread", "takeVirtualThreadListToUnblock", false},
     {"java.util.TimerThread", "mainLoop", false},
     {"java.lang.ref.Reference$ReferenceHandler", "run", false},
     {"java.lang.ref.ReferenceQueue", "remove", false},
@@ -120,6 +123,7 @@ static const struct {
     {"channel.epoll.Native", "epollWait", false}, /* Netty */
     {"channel.uring.Native", "ioUringEnter", false},
     {"org.apache.tomcat.util.threads.ThreadPoolExecutor", "getTask", false},
+    {"org.apache.catalina.core.StandardServer", "await", false},
     {"org.eclipse.jetty.util.thread.QueuedThreadPool$Runner", "idleJobPoll", false},
     {"org.eclipse.jetty.util.thread.ReservedThreadExecutor$ReservedThread", "reservedWait", false},
     {"org.eclipse.jetty.util.thread.ReservedThreadExecutor$ReservedThread", "waitForTask", false},
@@ -127,7 +131,14 @@ static const struct {
     {"kotlinx.coroutines.scheduling.CoroutineScheduler$Worker", "park", false},
     {"kotlinx.coroutines.scheduling.CoroutineScheduler$Worker", "runWorker", true},
     {"kotlinx.coroutines.DefaultExecutor", "run", true},
-    {"actor.LightArrayRevolverScheduler", "waitNanos", false}, /* Akka, Pekko */
+    {"actor.LightArrayRevolverScheduler", "waitNanos", false},      /* Akka, Pekko */
+    {"datadog.trace.agent.common.metrics.Aggregator", "run", true}, /* Datadog's agent */
+    {"datadog.trace.agent.core.datastreams.DefaultDataStreamsMonitoring$InboxProcessor", "run",
+     true},
+    {"datadog.trace.agent.common.writer.TraceProcessingWorker$TraceSerializingHandler",
+     "consumeFromPrimaryQueue", true},
+    {"com.timgroup.statsd.StatsDSender", "sendLoop", true},
+    {"com.timgroup.statsd.StatsDNonBlockingProcessor$ProcessingTask", "getMessage", false},
     {"com.hazelcast.internal.util.concurrent.MPSCQueue", "takeAll", false},
 };
 
@@ -138,6 +149,19 @@ static bool is_class(const char *name, const char *wanted)
     return text_ends(name, wanted) && (length == behind || name[length - behind - 1] == '.');
 }
 
+/* callee: NULL: none. Whether it waits, for work or a moment. */
+static bool is_wait(const struct resolved_frame *callee)
+{
+    static const char *const waits[] = {"park", "sleep", "poll"};
+    const char *name = callee && callee->method ? callee->method->method_name : NULL;
+    for (size_t i = 0; name && i < sizeof waits / sizeof *waits; i++) {
+        if (strncmp(name, waits[i], strlen(waits[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* callee: NULL: none. */
 static bool is_waiter(const struct resolved_frame *frame, const struct resolved_frame *callee)
 {
@@ -145,11 +169,10 @@ static bool is_waiter(const struct resolved_frame *frame, const struct resolved_
     if (!method || !method->class_name || !method->method_name) {
         return false;
     }
-    const struct resolved_method *called = callee ? callee->method : NULL;
-    bool parks = called && called->method_name && strncmp(called->method_name, "park", 4) == 0;
     for (size_t i = 0; i < sizeof waiters / sizeof *waiters; i++) {
         if (strcmp(method->method_name, waiters[i].method) == 0 &&
-            is_class(method->class_name, waiters[i].class_name) && (parks || !waiters[i].works)) {
+            is_class(method->class_name, waiters[i].class_name) &&
+            (!waiters[i].works || is_wait(callee))) {
             return true;
         }
     }

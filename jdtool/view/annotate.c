@@ -483,11 +483,10 @@ static void put_head(struct writer *w)
     const struct resolved_code *code = w->annotated->code;
     const struct recording *recording = a->profile->recording;
     packed_output_text(w->output, code->symbol);
-    packed_output_printf(
-        w->output, "\n%" PRIu64 " bytes at 0x%" PRIx64 ", there from %.3f s on, ", code->size,
-        code->address,
-        code->from > a->profile->from ? (double)(code->from - a->profile->from) / 1e9 : 0.0);
-    packed_output_printf(w->output, "%" PRIu64 " samples:", w->annotated->samples);
+    /* When it was compiled is not known: code->from is when nothing else was there any more. */
+    packed_output_printf(w->output,
+                         "\n%" PRIu64 " bytes at 0x%" PRIx64 ", %" PRIu64 " samples:", code->size,
+                         code->address, w->annotated->samples);
     for (uint32_t i = 0; i < a->events; i++) {
         uint64_t whole = a->totals[i];
         packed_output_printf(w->output, "%s %.2f %% of %.60s", i ? "," : "",

@@ -213,6 +213,7 @@ run 0 "$JDAGENT_BUILD/jdtool" verify d/jit-*.dump
 # Which of its methods was compiled when it was sampled depends on how busy the machine is.
 run 0 "$JDPERF" annotate d Market
 says ' bytes at 0x'
+says_not ', there from '
 run 0 "$JDAGENT_BUILD/jdtool" convert d/jit-*.dump -o plain.dump
 [[ $(head -c 4 plain.dump) == DTiJ ]] || fail "convert makes no plain dump"
 
