@@ -115,6 +115,15 @@ TEST_WITH(later_mappings_cut_earlier_ones, new_table, free_table)
     assert_string_equal(at(8, 0x1000), "-");
 }
 
+/* The kernel cuts the names of its own mappings to 15 bytes in records, not in /proc/PID/maps. */
+TEST_WITH(the_trampoline_of_uprobes_has_its_name, new_table, free_table)
+{
+    map(7, 0x1000, 0x2000, 0, "[uprobes-trampo");
+    map(7, 0x2000, 0x3000, 0, "[uprobes-trampoline]");
+    assert_string_equal(at(7, 0x1000), "[uprobes-trampoline]+0");
+    assert_string_equal(at(7, 0x2000), "[uprobes-trampoline]+0");
+}
+
 /* A path that is given to another file is another file. */
 TEST_WITH(files_differ_by_their_inodes, new_table, free_table)
 {

@@ -317,6 +317,14 @@ static int process_of(struct process_table *table, uint32_t pid, uint32_t *at)
 
 /* ---- Records ---- */
 
+/* The kernel cuts names that are no path to 15 bytes (perf_event_mmap_event). The one of its own
+ * that is longer: */
+static const char *whole_name(const char *path)
+{
+    static const char trampoline[] = "[uprobes-trampoline]";
+    return strlen(path) == 15 && strncmp(path, trampoline, 15) == 0 ? trampoline : path;
+}
+
 static int add_map(struct process_table *table, const struct mapping *mapping,
                    struct process_change *change)
 {
@@ -331,7 +339,9 @@ static int add_map(struct process_table *table, const struct mapping *mapping,
     struct process *process = &entry_at(table, at)->process;
     struct mapped_file *file = NULL;
     err = space_unshare(&table->spaces, &process->space);
-    err = err ? err : space_map(&table->spaces, process->space, mapping, &file);
+    struct mapping whole = *mapping;
+    whole.file.path = whole_name(mapping->file.path);
+    err = err ? err : space_map(&table->spaces, process->space, &whole, &file);
     if (!err && file) {
         const char *name = strrchr(file->identity.path, '/');
         process->has_jvm |= name && strcmp(name, "/libjvm.so") == 0;

@@ -139,6 +139,7 @@ mapfile -t gradle < <(sed -n '/commandLine/,/jar.$/p' "$SOURCE/examples/compare/
 [[ "${maven[*]/target/build\/libs}" == "${gradle[*]}" ]] || fail "Maven: ${maven[*]}; Gradle: ${gradle[*]}"
 run 1 "$JDPERF" "${maven[@]}"
 says 'run 1 of before ended with status 9'
+rm bin/java
 
 [[ ${JDAGENT_LONG:-0} == 1 ]] || exit 0
 

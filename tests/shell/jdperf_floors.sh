@@ -54,7 +54,7 @@ left() {
         found=$(
             find /tmp -maxdepth 1 -name "jdperf-$jvm.*"
             grep -h "jdperf-$jvm\.\|$JDAGENT_BUILD/libjdagent" /sys/kernel/tracing/uprobe_events 2>/dev/null
-            pgrep -f "^[^ ]*jdtool.*$WORK"
+            pgrep -f "^[^ ]*jdtool.* -p $jvm( |$)"
         ) || :
         [[ $found ]] || return 0
         sleep 0.1
