@@ -541,15 +541,21 @@ TEST_WITH(images_are_found_by_build_id, scratch_create, scratch_remove)
 /* A program that holds a JVM goes by its own name, whatever it is called with. */
 TEST_WITH(a_jvm_is_called_by_main_class_or_program, scratch_create, scratch_remove)
 {
-    static const struct {
+    char path[20000]; /* of Solr's class path */
+    memset(path, '/', sizeof path);
+    path[sizeof path - 1] = '\0';
+    const struct {
         const char *program, *name;
+        const char *option, *value; /* behind which the class is */
     } cases[] = {
-        {"java", "read x Main"},
-        {"/usr/lib/jvm/bin/java", "read x Main"},
-        {"java-21", "read x Main"},
-        {"javac", "javac -c read x Main"},
-        {"/opt/shop/bin/shop", "shop -c read x Main"},
-        {"bigsrv", "bigsrv -c read x Main"},
+        {"java", "Main x", "-cp", "classes"},
+        {"/usr/lib/jvm/bin/java", "Main x", "-Xint", "-ea"},
+        {"java-21", "Main x", "--enable-native-access", "ALL-UNNAMED"},
+        {"java", "Main x", "-cp", path},
+        {"java", "shop/Main Main x", "--module", "shop/Main"},
+        {"javac", "javac -s -- -d out Main x", "-d", "out"},
+        {"/opt/shop/bin/shop", "shop -s -- -d out Main x", "-d", "out"},
+        {"bigsrv", "bigsrv -s -- -d out Main x", "-d", "out"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int ends[2];
@@ -559,7 +565,8 @@ TEST_WITH(a_jvm_is_called_by_main_class_or_program, scratch_create, scratch_remo
         pid_t pid = fork();
         if (pid == 0) {
             dup2(ends[0], 0);
-            execl("/bin/sh", cases[i].program, "-c", "read x", "Main", (char *)NULL);
+            execl("/bin/sh", cases[i].program, "-s", "--", cases[i].option, cases[i].value, "Main",
+                  "x", (char *)NULL); /* it waits for its commands */
             _exit(1);
         }
         char name[256];

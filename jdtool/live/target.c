@@ -248,12 +248,26 @@ static const char *program_of(const char *path, bool *is_java)
 
 void process_java_name(const struct live_process *process, char *name, size_t size)
 {
-    static const char *const with_value[] = {
-        "-cp",           "-classpath",  "--class-path",  "-p",          "--module-path",
-        "--add-modules", "--add-opens", "--add-exports", "--add-reads", "--source"};
-    char text[4096];
-    ssize_t length = process_read(process, "cmdline", text, sizeof text);
-    const char *end = text + (length > 0 ? length : 0);
+    enum { LIMIT = 1024 * 1024 }; /* a class path alone may have some 100 KB */
+    static const char *const with_value[] = {"-cp",
+                                             "-classpath",
+                                             "--class-path",
+                                             "-p",
+                                             "--module-path",
+                                             "--upgrade-module-path",
+                                             "--limit-modules",
+                                             "--add-modules",
+                                             "--add-opens",
+                                             "--add-exports",
+                                             "--add-reads",
+                                             "--patch-module",
+                                             "--enable-native-access",
+                                             "--source"};
+    static char none[1];
+    size_t length = 0;
+    char *read = process_read_all(process, "cmdline", LIMIT, &length);
+    const char *text = read ? read : none;
+    const char *end = text + length;
     end -= end > text && !end[-1]; /* the last argument's */
     char executable[PATH_MAX] = "";
     /* It may go by another name ("exec -a shop java …"). */
@@ -267,7 +281,7 @@ void process_java_name(const struct live_process *process, char *name, size_t si
      * by their own names. */
     const char *at = is_java ? text + strlen(text) + 1 : program;
     while (is_java && at < end && *at == '-') {
-        bool last = strcmp(at, "-jar") == 0 || strcmp(at, "-m") == 0;
+        bool last = strcmp(at, "-jar") == 0 || strcmp(at, "-m") == 0 || strcmp(at, "--module") == 0;
         for (size_t i = 0; i < sizeof with_value / sizeof *with_value; i++) {
             if (strcmp(at, with_value[i]) == 0) {
                 at += strlen(at) + 1;
@@ -289,6 +303,7 @@ void process_java_name(const struct live_process *process, char *name, size_t si
         used++;
     }
     name[used] = '\0';
+    free(read);
 }
 
 struct walk {
