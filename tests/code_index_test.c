@@ -16,7 +16,8 @@ OWNED(struct code_index *, code_index_close)
 static struct code_index *open_index(struct dump_builder *dump)
 {
     struct code_index *index;
-    assert_int_equal(code_index_open_fd(dump_fd(dump), "test", &index), 0);
+    assert_int_equal(code_index_follow("test", dump_fd(dump), &index), 0);
+    assert_return_code(code_index_update(index, true), 0);
     dump_free(dump);
     return index;
 }

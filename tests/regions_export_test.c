@@ -58,7 +58,7 @@ TEST(code_by_instruction)
     world_make(world, 1);
     dump_header(&dump);
     dump_group(&dump, BUILDER_START, code_address, 250, 2, "a.A.hot()");
-    assert_int_equal(code_index_open_fd(dump_fd(&dump), "test", &index), 0);
+    assert_int_equal(code_index_follow("test", dump_fd(&dump), &index), 0);
     world->codes[0].size = 250;
     world->codes[0].index = index;
     world->codes[0].blob = 0;

@@ -43,7 +43,8 @@ static struct code_index *repair(const uint8_t *bytes, size_t size, struct repai
     assert_int_equal(verify_dump(reader, refuse, NULL), 0);
     jitdump_reader_close(reader);
     struct code_index *index;
-    assert_int_equal(code_index_open_fd(fd, "repaired", &index), 0);
+    assert_int_equal(code_index_follow("repaired", fd, &index), 0);
+    assert_int_equal(code_index_update(index, true), 0);
     assert_null(code_index_warning(index));
     return index;
 }

@@ -338,7 +338,7 @@ static void check_row(const struct code_details *details, uint64_t address,
 static void compare_with_samply(const char *path, struct code_index *index)
 {
     struct code_index *samply;
-    assert_int_equal(code_index_open_fd(without_debug_info(path), "samply", &samply), 0);
+    assert_int_equal(code_index_follow("samply", without_debug_info(path), &samply), 0);
     struct code_details details = {0};
     struct code_details samply_details = {0};
     uint32_t compared = 0;

@@ -33,7 +33,13 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    tables_free(&tables);
+    free(tables.free_pages.list);
+    free(tables.free_blobs.list);
+    for (int i = 0; i < TABLES_ROW_SIZES; i++) {
+        free(tables.free_rows[i].list);
+    }
+    free(tables.going.list);
+    free(tables.gone.list);
     free(program.pages);
     free(program.blobs);
     free(program.rows);

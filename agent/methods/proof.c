@@ -40,11 +40,6 @@ struct proof *proof_new(struct hotspot *hotspot, int major)
     return proof;
 }
 
-void proof_free(struct proof *proof)
-{
-    free(proof);
-}
-
 /* ---- From a class to its Klass ---- */
 
 static bool clear_exception(JNIEnv *jni)

@@ -11,9 +11,9 @@
 
 struct proof;
 
-/* Of the JVM of that major version, for as long as that lives. NULL: no memory, or hotspot is. */
+/* Of the JVM of that major version, for as long as that lives: for the caller to free, who never
+ * does. NULL: no memory, or hotspot is. */
 struct proof *proof_new(struct hotspot *hotspot, int major);
-void proof_free(struct proof *proof); /* NULL is fine */
 
 /*
  * Holds what is read of a class against what JVMTI says of it, in the live phase and on a thread of

@@ -279,7 +279,7 @@ static void attempt(jvmtiEnv *jvmti, JNIEnv *jni, jclass *classes, jint class_co
     (*jvmti)->GenerateEvents(jvmti, JVMTI_EVENT_DYNAMIC_CODE_GENERATED);
     (*jvmti)->GenerateEvents(jvmti, JVMTI_EVENT_COMPILED_METHOD_LOAD);
     hotspot_nearby_free(nearby);
-    proof_free(proof);
+    free(proof);
     hotspot_free(hotspot);
     hotspot = NULL;
     fprintf(

@@ -359,14 +359,6 @@ int code_index_open(const char *path, struct code_index **out)
     return err ? err : open_reader(reader, path, true, out);
 }
 
-int code_index_open_fd(int fd, const char *name, struct code_index **out)
-{
-    struct jitdump_reader *reader;
-    *out = NULL;
-    int err = jitdump_reader_open_fd(fd, name, &reader);
-    return err ? err : open_reader(reader, name, true, out);
-}
-
 int code_index_follow(const char *path, int fd, struct code_index **out)
 {
     struct jitdump_reader *reader;

@@ -80,13 +80,10 @@ struct code_details {
  */
 int code_index_open(const char *path, struct code_index **out);
 
-/* The same for a file that is open already: the index takes fd over, on failure too. */
-int code_index_open_fd(int fd, const char *name, struct code_index **out);
-
 /*
  * Opens a dump that may still be written, and reads what is there: an end inside a record is no
  * fault, the rest may be on its way. With `path` or, where fd is not negative, a file that is open
- * already, as above.
+ * already: the index takes it over, on failure too.
  */
 int code_index_follow(const char *path, int fd, struct code_index **out);
 

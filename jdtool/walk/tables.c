@@ -16,17 +16,6 @@ void tables_new(struct tables *tables, struct walk_program *program, unsigned ma
         .program = program, .machine = machine, .pages = 1, .blobs = 1, .rows = 1, .full_rows = 0};
 }
 
-void tables_free(struct tables *tables)
-{
-    free(tables->free_pages.list);
-    free(tables->free_blobs.list);
-    for (int i = 0; i < TABLES_ROW_SIZES; i++) {
-        free(tables->free_rows[i].list);
-    }
-    free(tables->going.list);
-    free(tables->gone.list);
-}
-
 /* ---- Room ---- */
 
 /* Without memory it is never given again. */

@@ -30,8 +30,8 @@ struct tables {
     struct numbers going, gone; /* blobs that walks may still be reading */
 };
 
+/* They live as long as the process. */
 void tables_new(struct tables *tables, struct walk_program *program, unsigned machine);
-void tables_free(struct tables *tables);
 
 /*
  * Generated code at its place, with what is known of its frames. It hides what was there; of a

@@ -24,7 +24,6 @@ struct range_map {
     struct node *root;
     struct pool nodes;
     size_t item_size;
-    size_t count;
     uint64_t random;
 };
 
@@ -105,7 +104,6 @@ void *range_map_insert(struct range_map *map, struct range range)
     if (!node) {
         return NULL;
     }
-    map->count++;
 
     node->priority = next_random(map);
     memset(node->item, 0, map->item_size);
@@ -128,7 +126,6 @@ void range_map_remove(struct range_map *map, void *item)
         at = (*at)->item->start < node->item->start ? &(*at)->right : &(*at)->left;
     }
     *at = merge(node->left, node->right);
-    map->count--;
     pool_give_back(&map->nodes, node);
 }
 
@@ -144,9 +141,4 @@ void *range_map_at(const struct range_map *map, uint64_t address)
         }
     }
     return found ? found->item : NULL;
-}
-
-size_t range_map_count(const struct range_map *map)
-{
-    return map->count;
 }

@@ -43,6 +43,4 @@ void range_map_remove(struct range_map *map, void *item);
  */
 void *range_map_at(const struct range_map *map, uint64_t address);
 
-size_t range_map_count(const struct range_map *map);
-
 #endif

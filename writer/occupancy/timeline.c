@@ -176,11 +176,6 @@ void timeline_free(struct timeline *timeline)
     free(timeline);
 }
 
-size_t timeline_range_count(const struct timeline *timeline)
-{
-    return range_map_count(timeline->spans);
-}
-
 /* ---- Looking ---- */
 
 /* The range around an address, or the next one; a spot says it without looking, if it still can. */

@@ -92,7 +92,4 @@ enum timeline_unloaded timeline_unload(struct timeline *timeline, uint64_t addre
 bool timeline_move(struct timeline *timeline, uint64_t from, uint64_t to, uint64_t now,
                    struct stay *stay);
 
-/* Ranges that are remembered at the moment. */
-size_t timeline_range_count(const struct timeline *timeline);
-
 #endif
