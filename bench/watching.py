@@ -18,7 +18,9 @@ watching.py top: the JVM of cost, in which one thread always works, below jdperf
 Prints what top's processes take over --seconds, in hundredths of a processor, and what the JVM had.
 """
 import argparse
+import contextlib
 import fcntl
+import glob
 import os
 import pty
 import signal
@@ -39,12 +41,12 @@ METHODS = 500  # of a class
 
 def children_of(pid):
     """A process and all below it, as far as they live."""
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-            below = [int(word) for word in file.read().split()]
-    except OSError:
-        return []
-    return [pid] + [each for child in below for each in children_of(child)]
+    threads = glob.glob(f"/proc/{pid}/task/*/children")  # each has what it has forked itself
+    below = []
+    for thread in threads:
+        with contextlib.suppress(OSError), open(thread, encoding="ascii") as file:
+            below += map(int, file.read().split())
+    return [pid][:len(threads)] + [each for child in below for each in children_of(child)]
 
 
 def pss(pid):

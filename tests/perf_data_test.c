@@ -826,6 +826,48 @@ TEST(a_mapping_tells_its_build_id)
     }
 }
 
+/* Of records that map something, and of those that do not, once the reader has gone. */
+TEST(what_is_kept_outlives_the_reader)
+{
+    enum { RECORDS = 3 };
+    OWN_PERF_FILE file = two_events();
+    struct {
+        uint32_t pid, tid;
+        uint64_t start, size, offset;
+        char path[16];
+    } mmap = {.pid = 42, .tid = 43, .size = 0x1000};
+    struct perf_record *kept[RECORDS];
+    for (int i = 0; i < RECORDS; i++) {
+        snprintf(mmap.path, sizeof mmap.path, "/lib/%d.so", i);
+        mmap.start = 0x1000 * (uint64_t)(i + 1);
+        perf_file_record(&file, i == 1 ? PERF_RECORD_COMM : PERF_RECORD_MMAP, PERF_RECORD_MISC_USER,
+                         &mmap, sizeof mmap);
+    }
+    struct perf_record record;
+    struct perf_data *data = open_written(&file, state, "kept");
+    for (int i = 0; i < RECORDS; i++) {
+        assert_int_equal(perf_data_next(data, &record), 1);
+        size_t size = perf_record_kept_size(&record);
+        uint8_t *to = malloc(size); /* where a sanitizer sees one byte too many */
+        assert_non_null(to);
+        kept[i] = perf_record_keep(&record, to);
+        assert_ptr_equal(kept[i], to);
+        assert_true(kept[i]->bytes > to && kept[i]->bytes + record.size == to + size);
+    }
+    perf_data_close(data);
+    for (int i = 0; i < RECORDS; i++) {
+        assert_int_equal(kept[i]->type, i == 1 ? PERF_RECORD_COMM : PERF_RECORD_MMAP);
+        assert_int_equal(perf_record_u32(kept[i], 8), 42);
+        assert_int_equal(kept[i]->mapping != NULL, i != 1);
+        if (kept[i]->mapping) {
+            snprintf(mmap.path, sizeof mmap.path, "/lib/%d.so", i);
+            assert_int_equal(kept[i]->mapping->start, 0x1000 * (i + 1));
+            assert_string_equal(kept[i]->mapping->file.path, mmap.path);
+        }
+        free(kept[i]);
+    }
+}
+
 /* Another session's event asked for build-ids, and the kernel left its flag on our record. */
 TEST(a_build_id_that_nobody_asked_for_is_an_inode)
 {
