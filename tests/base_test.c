@@ -4,6 +4,7 @@
 #include "jdtool/base/hash_map.h"
 #include "jdtool/base/intern.h"
 #include "jdtool/base/output_file.h"
+#include "jdtool/base/text.h"
 #include "jdtool/base/tree.h"
 #include "jdtool/base/unique.h"
 #include "jdtool/base/units.h"
@@ -346,6 +347,25 @@ TEST(test_string_table)
     assert_int_equal(string_table_add(&table, ""), 501);
     assert_int_equal(table.error, 0);
     string_table_free(&table);
+}
+
+/* Of what a process has printed: empty lines, and a last one without its end. */
+TEST(a_text_is_cut_into_lines)
+{
+    static const char *const texts[] = {"", "one\n", "one\n\n  two\nthree"};
+    static const char *const lines[][5] = {{NULL}, {"one"}, {"one", "", "  two", "three"}};
+    for (size_t i = 0; i < 3; i++) {
+        const char *rest = texts[i];
+        const char *line;
+        size_t size;
+        size_t k = 0;
+        for (; (line = text_line(&rest, &size)); k++) {
+            assert_non_null(lines[i][k]);
+            assert_int_equal(size, strlen(lines[i][k]));
+            assert_memory_equal(line, lines[i][k], size);
+        }
+        assert_null(lines[i][k]);
+    }
 }
 
 TEST_MAIN(NULL, NULL)

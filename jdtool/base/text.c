@@ -220,6 +220,14 @@ char *path_list_with(const char *list, const char *directory, const char *name)
     return all;
 }
 
+const char *text_line(const char **rest, size_t *size)
+{
+    const char *line = *rest;
+    *size = strcspn(line, "\n");
+    *rest += *size + (line[*size] == '\n');
+    return *line ? line : NULL;
+}
+
 void text_hex(const uint8_t *bytes, size_t size, char *text)
 {
     static const char digits[] = "0123456789abcdef";

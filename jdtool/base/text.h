@@ -62,6 +62,9 @@ char *path_list_next(char **rest);
  * memory. */
 char *path_list_with(const char *list, const char *directory, const char *name);
 
+/* The next of its lines, of so many bytes; *rest is moved behind it. NULL: there are no more. */
+const char *text_line(const char **rest, size_t *size);
+
 /* Two hexadecimal digits for each byte, and an end, into text, which has room for them. */
 void text_hex(const uint8_t *bytes, size_t size, char *text);
 

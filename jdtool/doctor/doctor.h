@@ -16,6 +16,7 @@ struct doctor {
     FILE *out;
     const char *check; /* the name of the one at work */
     bool bad;          /* one of them was */
+    const char *lacks; /* why processors cannot be sampled here; NULL: they can */
     struct waiting *waiting;
 };
 

@@ -96,21 +96,19 @@ static void check_sampling(struct doctor *doctor)
               "PERFMON and a seccomp profile that allows perf_event_open"
             : "run jdperf as root, or as root: sysctl kernel.perf_event_paranoid=1";
     const char *user = target_user(geteuid());
-    const char *lacks = sampler_lacks(NULL, 0);
-    if (!lacks) {
+    if (!doctor->lacks) {
         doctor_good(doctor, "allowed for %s", user);
     } else if (sampler_lacks_by_thread(NULL, 0) || (!sampler_sees_kernel() && perf_sees_kernel())) {
         check_sampling_by_perf(doctor, remedy);
     } else {
         doctor_poor(doctor, remedy, "allowed for %s, but thread by thread, which costs more%s: %s",
-                    user, sampler_sees_kernel() ? "" : ", and not in the kernel", lacks);
+                    user, sampler_sees_kernel() ? "" : ", and not in the kernel", doctor->lacks);
     }
 }
 
 static void check_stacks(struct doctor *doctor)
 {
-    const char *lacks = sampler_lacks(NULL, 0);
-    lacks = lacks ? lacks : walk_program_lacks();
+    const char *lacks = doctor->lacks ? doctor->lacks : walk_program_lacks();
     if (lacks) {
         doctor_poor(doctor, "run jdperf as root, with libbpf 1, on Linux 5.17 or later",
                     "copied, not walked in the kernel: that costs more, and most stacks of virtual "
@@ -327,6 +325,7 @@ void doctor_examine_machine(struct doctor *doctor)
         {"build id cache", check_cache},
         {"leftovers", check_leftovers},
     };
+    doctor->lacks = sampler_lacks(NULL, 0);
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         doctor->check = checks[i].name;
         checks[i].check(doctor);

@@ -2,6 +2,7 @@
 
 #include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
+#include "jdtool/base/text.h"
 #include "jdtool/live/child.h"
 
 #include <errno.h>
@@ -282,8 +283,8 @@ static bool tell_lines(const char *text, const char *only, const char *prefix)
 {
     static const char *const noise[] = {"Connected to remote JVM", "JVM response code = 0"};
     bool told = false;
-    for (const char *line = text; *line;) {
-        size_t length = strcspn(line, "\n");
+    size_t length;
+    for (const char *line; (line = text_line(&text, &length));) {
         bool wanted = length > 0 && (!only || strncmp(line, only, strlen(only)) == 0);
         size_t digits = strspn(line, "0123456789");
         wanted = wanted && !(digits > 0 && digits + 1 == length && line[digits] == ':');
@@ -294,7 +295,6 @@ static bool tell_lines(const char *text, const char *only, const char *prefix)
             detail_message(prefix, "%.*s", (int)(length > 1000 ? 1000 : length), line);
             told = true;
         }
-        line += length + (line[length] == '\n');
     }
     return told;
 }

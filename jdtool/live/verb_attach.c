@@ -59,12 +59,12 @@ int by_hand(const struct verb *verb, int argc, char **argv, const struct verb_op
 static void print_status(const struct session_status *status)
 {
     char line[PATH_MAX + 256];
-    for (const char *at = status->text; *at;) {
-        size_t length = strcspn(at, "\n");
+    const char *rest = status->text;
+    size_t length;
+    for (const char *at; (at = text_line(&rest, &length));) {
         snprintf(line, sizeof line, "%.*s", (int)length, at);
         text_print(stdout, line);
         putchar('\n');
-        at += length + (at[length] == '\n');
     }
 }
 

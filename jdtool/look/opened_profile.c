@@ -4,6 +4,7 @@
 #include "jdtool/base/message.h"
 #include "jdtool/base/others_file.h"
 #include "jdtool/base/output_file.h"
+#include "jdtool/base/text.h"
 #include "jdtool/base/verb.h"
 
 #include <dirent.h>
@@ -265,13 +266,13 @@ bool opened_profile_get(const struct opened_profile *profile, const char *key, c
     size_t length = strlen(key);
     bool found = false;
     (void)read_beginning(profile, "profile", text, sizeof text);
-    for (const char *line = text; *line;) {
-        size_t size = strcspn(line, "\n");
+    const char *rest = text;
+    size_t size;
+    for (const char *line; (line = text_line(&rest, &size));) {
         if (size > length && strncmp(line, key, length) == 0 && line[length] == '=') {
             found = size - length <= room;
             snprintf(value, room, "%.*s", (int)(size - length - 1), line + length + 1);
         }
-        line += size + (line[size] == '\n');
     }
     return found;
 }

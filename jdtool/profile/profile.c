@@ -390,20 +390,12 @@ struct program {
     const char *name;
 };
 
-/* The first samples of a JVM are from before it told what it runs. */
-static void name_processes(struct profile *profile, struct profile_thread *threads, uint32_t count)
+static void name_threads(struct profile *profile, struct profile_thread *threads, uint32_t count,
+                         const struct numbered *programs)
 {
-    struct numbered programs = NUMBERED(struct program);
-    for (uint32_t i = 0; i < count; i++) {
-        struct program *program =
-            threads[i].program[0] ? numbered_get(&programs, threads[i].pid, NULL) : NULL;
-        if (program) {
-            program->name = threads[i].program;
-        }
-    }
     for (uint32_t i = 0; i < count; i++) {
         struct profile_thread *thread = &threads[i];
-        const struct program *program = numbered_find(&programs, thread->pid);
+        const struct program *program = numbered_find(programs, thread->pid);
         thread->program = program ? program->name : thread->program;
         if (thread->tid == thread->pid && !thread->comm[0] && thread->process_name[0]) {
             char text[512];
@@ -412,6 +404,22 @@ static void name_processes(struct profile *profile, struct profile_thread *threa
             thread->comm = name ? name : thread->comm;
         }
     }
+}
+
+/* The first samples of a JVM are from before it told what it runs. */
+static void name_processes(struct profile *profile)
+{
+    struct numbered programs = NUMBERED(struct program);
+    for (uint32_t i = 0; i < profile->thread_count; i++) {
+        const struct profile_thread *thread = &profile->threads[i];
+        struct program *program =
+            thread->program[0] ? numbered_get(&programs, thread->pid, NULL) : NULL;
+        if (program) {
+            program->name = thread->program;
+        }
+    }
+    name_threads(profile, profile->threads, profile->thread_count, &programs);
+    name_threads(profile, profile->plain_threads, profile->plain_thread_count, &programs);
     numbered_free(&programs);
 }
 
@@ -502,8 +510,7 @@ void profile_close(struct profile *profile)
     if (!profile->joins_runs && has_several_jvms(profile)) {
         join_jvms(profile);
     }
-    name_processes(profile, profile->threads, profile->thread_count);
-    name_processes(profile, profile->plain_threads, profile->plain_thread_count);
+    name_processes(profile);
     release(profile);
 }
 

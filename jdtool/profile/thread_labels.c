@@ -1,5 +1,7 @@
 #include "jdtool/profile/thread_labels.h"
 
+#include "jdtool/base/text.h"
+
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,15 +12,14 @@ int labels_each(const char *labels, int (*take)(void *context, const char *key, 
     char key[THREAD_LABEL_MAX];
     char value[THREAD_LABEL_MAX];
     int err = 0;
-    while (labels && *labels && !err) {
-        size_t line = strcspn(labels, "\n");
-        const char *equals = memchr(labels, '=', line);
-        size_t size = equals ? (size_t)(equals - labels) : line;
-        snprintf(key, sizeof key, "%.*s", (int)size, labels);
-        snprintf(value, sizeof value, "%.*s", equals ? (int)(line - size - 1) : 0,
+    size_t length;
+    for (const char *line; labels && !err && (line = text_line(&labels, &length));) {
+        const char *equals = memchr(line, '=', length);
+        size_t size = equals ? (size_t)(equals - line) : length;
+        snprintf(key, sizeof key, "%.*s", (int)size, line);
+        snprintf(value, sizeof value, "%.*s", equals ? (int)(length - size - 1) : 0,
                  equals ? equals + 1 : "");
         err = *key ? take(context, key, value) : 0;
-        labels += line + (labels[line] == '\n');
     }
     return err;
 }

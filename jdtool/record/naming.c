@@ -89,16 +89,11 @@ int naming_start(struct naming *naming, const struct naming_options *options)
 
 static void tell(const char *words)
 {
-    for (const char *line = words; *line;) {
-        size_t length = strcspn(line, "\n");
-        const char *from = line;
-        size_t n = length;
-        if (strncmp(line, "jdtool: ", 8) == 0) {
-            from += 8;
-            n -= 8;
-        }
-        detail_message("", "%.*s", (int)(n > 2000 ? 2000 : n), from);
-        line += length + (line[length] == '\n');
+    size_t length;
+    for (const char *line; (line = text_line(&words, &length));) {
+        size_t skipped = text_begins(line, "jdtool: ") ? 8 : 0;
+        length -= skipped;
+        detail_message("", "%.*s", (int)(length > 2000 ? 2000 : length), line + skipped);
     }
 }
 

@@ -2,8 +2,10 @@
 
 #include "jdtool/base/descriptor.h"
 #include "jdtool/base/message.h"
+#include "jdtool/base/text.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/live/kernel.h"
+#include "jdtool/sampler/counter.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -96,24 +98,14 @@ void perf_add_build_ids(struct perf_run *run)
     }
 }
 
-/* What stands behind "cycles" or "cpu-cycles" when the event is that: "", ":u"; NULL: another. */
-static const char *cycles_modifier(const char *event)
-{
-    const char *at = strncmp(event, "cpu-", 4) == 0 ? event + 4 : event;
-    if (strncmp(at, "cycles", 6) != 0) {
-        return NULL;
-    }
-    at += 6;
-    return *at == '\0' || (*at == ':' && strspn(at + 1, "ukhpPG") == strlen(at + 1)) ? at : NULL;
-}
-
 char *perf_choose_event(const char *event)
 {
     const char *wanted = event ? event : "cycles";
-    const char *modifier = cycles_modifier(wanted);
+    struct counter counter;
     char *chosen = NULL;
-    if (modifier && !perf_counts_cycles()) {
-        if (asprintf(&chosen, "cpu-clock%s", modifier) < 0) {
+    (void)counter_parse(wanted, &counter); /* with modifiers that only perf has it is cycles, too */
+    if (counter_is_cycles(&counter) && !perf_counts_cycles()) {
+        if (asprintf(&chosen, "cpu-clock%s", strchrnul(wanted, ':')) < 0) {
             return NULL;
         }
         info_message("this machine has no hardware counter for %s: sampling the timer %s instead",
@@ -270,8 +262,8 @@ char *perf_words(int says)
 
 static void tell_lines(const char *words, const char *prefix, unsigned most, bool all)
 {
-    for (const char *line = words; *line && most > 0;) {
-        size_t length = strcspn(line, "\n");
+    size_t length;
+    for (const char *line; most > 0 && (line = text_line(&words, &length));) {
         bool usual = strncmp(line, "[ perf record: Woken up", 23) == 0 ||
                      strncmp(line, "[ perf record: Captured", 23) == 0 ||
                      strncmp(line, "Events disabled", 15) == 0;
@@ -284,7 +276,6 @@ static void tell_lines(const char *words, const char *prefix, unsigned most, boo
             }
             most--;
         }
-        line += length + (line[length] == '\n');
     }
 }
 

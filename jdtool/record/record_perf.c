@@ -115,19 +115,16 @@ char *recorder_pids(const struct recorder *recorder)
 {
     char *text = NULL;
     size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    for (uint32_t i = 0; i < recorder->jvm_count && out; i++) {
-        pid_t pid = recorder->jvms[i].target.process.pid;
-        if (pid) {
-            fprintf(out, "%s%d", ftell(out) > 0 ? "," : "", (int)pid);
-        }
-    }
-    if (out && !recorder->jvm_count) {
-        fprintf(out, "%d", (int)recorder->command.child.pid);
+    pid_t *list;
+    size_t count = recorder_processes(recorder, &list);
+    FILE *out = list ? open_memstream(&text, &size) : NULL;
+    for (size_t i = 0; i < count && out; i++) {
+        fprintf(out, "%s%d", i > 0 ? "," : "", (int)list[i]);
     }
     if (out) {
         fclose(out);
     }
+    free(list);
     return text;
 }
 

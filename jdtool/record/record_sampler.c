@@ -37,9 +37,7 @@ static const char *perf_alone(struct recorder *recorder)
     return NULL;
 }
 
-/* Whom our own sampler looks at: the JVMs that run already, or the command, which may not run yet;
- * of -a nobody. Returns how many; *list is NULL without memory. */
-static size_t sampled_processes(const struct recorder *recorder, pid_t **list)
+size_t recorder_processes(const struct recorder *recorder, pid_t **list)
 {
     size_t count = 0;
     *list = calloc(recorder->jvm_count + 1, sizeof **list);
@@ -146,7 +144,7 @@ void recorder_choose_sampler(struct recorder *recorder)
     const char *why = kind == SAMPLER_PERF ? "" : perf_alone(recorder);
     if (!why) {
         pid_t *processes;
-        size_t count = sampled_processes(recorder, &processes);
+        size_t count = recorder_processes(recorder, &processes);
         why = processes ? sampler_lacks(processes, count) : "there is no memory";
         if (why && processes && choose_threads(recorder, processes, count, why)) {
             why = NULL;
@@ -238,7 +236,7 @@ int recorder_ready_sampler(struct recorder *recorder)
     struct words words = {0};
     const struct record_options *options = recorder->options;
     struct perf_run *perf = &recorder->perf;
-    size_t count = sampled_processes(recorder, &recorder->sampled);
+    size_t count = recorder_processes(recorder, &recorder->sampled);
     describe(recorder, &words);
     if (!recorder->sampled || words.failed) {
         words_free(&words);

@@ -155,8 +155,11 @@ int64_t recorder_pack(struct recorder *recorder);
 /* Has what was recorded named, and says where to look at it. An exit status of naming_finish. */
 int recorder_name(struct recorder *recorder);
 
-/* The JVMs that run already, "4711,4712", or the command; for the caller to free; NULL: no memory.
- */
+/* Whom it samples: the JVMs that run already, or the command, which may not run yet; of -a nobody.
+ * Returns how many; *list is for the caller to free, NULL: no memory. */
+size_t recorder_processes(const struct recorder *recorder, pid_t **list);
+
+/* The same as "4711,4712". */
 char *recorder_pids(const struct recorder *recorder);
 
 /* Words as a shell would take them, for the caller to free; NULL: no memory. */

@@ -112,10 +112,14 @@ bool counter_parse(const char *name, struct counter *out)
     }
     bool is_right = !name[length] || take_modifiers(name + length + 1, out);
     /* As perf: of cycles where an interrupt would be late, if nothing else is said. */
-    bool counts_cycles = out->type == PERF_TYPE_HARDWARE && out->config == PERF_COUNT_HW_CPU_CYCLES;
-    out->precise = out->precise || !counts_cycles ? out->precise : 3;
+    out->precise = out->precise || !counter_is_cycles(out) ? out->precise : 3;
     out->is_known = is_right;
     return is_right;
+}
+
+bool counter_is_cycles(const struct counter *counter)
+{
+    return counter->type == PERF_TYPE_HARDWARE && counter->config == PERF_COUNT_HW_CPU_CYCLES;
 }
 
 bool counter_is_timer(const struct counter *counter)

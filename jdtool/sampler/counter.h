@@ -7,7 +7,7 @@
 
 struct counter {
     const char *name; /* as it was given */
-    bool is_known;    /* false: the rest is not */
+    bool is_known;    /* false: only what it counts may be */
     uint32_t type;    /* of perf_event_attr, as the config */
     uint64_t config;
     bool exclude_user, exclude_kernel;
@@ -20,6 +20,9 @@ struct counter {
  * perf may know: a tracepoint, one of a certain processor, or several.
  */
 bool counter_parse(const char *name, struct counter *out);
+
+/* The processor's cycles, with whatever modifiers. */
+bool counter_is_cycles(const struct counter *counter);
 
 /* The timer, which is there without a counter of the processor's. */
 bool counter_is_timer(const struct counter *counter);

@@ -1,5 +1,7 @@
 #include "jdtool/watch/labels.h"
 
+#include "jdtool/base/text.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,8 +111,8 @@ void labels_from_cgroup(const char *cgroup, char unit[LABEL_VALUE_MAX], char con
 {
     unit[0] = container[0] = '\0';
     *is_pod = false;
-    for (const char *line = cgroup; *line && !unit[0] && !container[0];) {
-        size_t length = strcspn(line, "\n");
+    size_t length;
+    for (const char *line; !unit[0] && !container[0] && (line = text_line(&cgroup, &length));) {
         for (const char *at = memchr(line, '/', length); at && at < line + length;) {
             size_t size = strcspn(++at, "/\n");
             *is_pod |= strncmp(at, "kubepods", 8) == 0;
@@ -121,7 +123,6 @@ void labels_from_cgroup(const char *cgroup, char unit[LABEL_VALUE_MAX], char con
             }
             at += size;
         }
-        line += length + (line[length] == '\n');
     }
 }
 

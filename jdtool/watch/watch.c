@@ -1,6 +1,7 @@
 #include "jdtool/watch/watch.h"
 
 #include "jdtool/base/message.h"
+#include "jdtool/base/text.h"
 #include "jdtool/base/verb.h"
 #include "jdtool/live/kernel.h"
 #include "jdtool/live/verbs.h"
@@ -38,8 +39,9 @@ void watch_last_words(int says, char *why, size_t size)
 {
     char *words = perf_words(says);
     why[0] = '\0';
-    for (char *line = words; line && *line;) {
-        size_t length = strcspn(line, "\n");
+    const char *rest = words ? words : "";
+    size_t length;
+    for (const char *line; (line = text_line(&rest, &length));) {
         const char *from = strncmp(line, "jdperf: ", 8) == 0 ? line + 8 : line;
         /* A line that belongs to the one before it is put behind it. */
         size_t used = strncmp(line, "    ", 4) == 0 ? strlen(why) : 0;
@@ -47,7 +49,6 @@ void watch_last_words(int says, char *why, size_t size)
         if (length > 0) {
             snprintf(why + used, size - used, "%.*s", (int)(line + length - from), from);
         }
-        line += length + (line[length] == '\n');
     }
     if (!why[0]) {
         snprintf(why, size, "it ended without a word");
