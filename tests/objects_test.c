@@ -1080,6 +1080,35 @@ TEST_WITH(frames_that_name_what_is_no_entry_have_none, make_directory, remove_di
     }
 }
 
+static int take_first_row(void *context, uint64_t address, const struct native_row *row)
+{
+    struct native_row *first = context;
+    if (address == CODE) {
+        *first = *row;
+    }
+    return 0;
+}
+
+/* A file may have as many CIEs as it was compiled of: each function has its own, also where the
+ * next one's is kept in the same place. */
+TEST_WITH(each_function_has_the_rows_of_its_own_cie, make_directory, remove_directory)
+{
+    static const char other_cie[] = "\x0c\x07\x10\x90\x02"; /* def_cfa: 16 */
+    static const char nops[64];
+    static struct frame_section frame;
+    struct native_row first = {0};
+    uint32_t cie = put_cie(&frame, true, "\x10", plain_cie, sizeof plain_cie);
+    uint32_t next = frame.size + 24; /* behind an FDE without a program */
+    put_fde(&frame, true, cie, CODE, nops, -next & 63);
+    uint32_t other = put_cie(&frame, true, "\x10", other_cie, sizeof other_cie);
+    assert_int_equal((other - cie) % 64, 0);
+    put_fde(&frame, true, other, CODE + 256, "", 0);
+    OWN(objects_free) struct objects *objects = new_objects(true);
+    struct object *object = write_frames(objects, &frame, true);
+    assert_int_equal(object_rows(object, CODE, CODE + 512, take_first_row, &first), 0);
+    assert_int_equal(first.cfa.offset, 8);
+}
+
 static int count_signal_rows(void *context, uint64_t address, const struct native_row *row)
 {
     uint64_t *found = context;

@@ -480,6 +480,19 @@ static bool read_function(struct cfi_rows *rows, const uint8_t *at, const uint8_
     return true;
 }
 
+/* Nothing is remembered yet: that is most of its memory, and is not cleared for each function. */
+static void begin(struct program *program, const struct cfi_rows *rows,
+                  const struct function *function)
+{
+    program->cfi = rows;
+    program->cie = function->cie;
+    program->at = function->at;
+    program->end = function->last;
+    program->rules = function->cie->rules;
+    program->kept_count = 0;
+    program->in_cie = false;
+}
+
 /* Of an entry that is listed. */
 static bool function_at(struct cfi_rows *rows, uint32_t index, struct function *function)
 {
@@ -492,6 +505,11 @@ static bool function_at(struct cfi_rows *rows, uint32_t index, struct function *
 static int64_t distance_of(const struct cfi_rows *rows, uint64_t address)
 {
     return (int64_t)(address - rows->address);
+}
+
+static uint64_t start_of(const struct cfi_rows *rows, uint32_t index)
+{
+    return rows->address + (uint64_t)(int64_t)rows->fdes[index].start;
 }
 
 /* In the order of addresses, which they mostly have. */
@@ -668,11 +686,8 @@ static int each_row(struct cfi_rows *rows, const struct function *function, uint
 {
     static const struct native_row nothing = {0};
     struct native_row row;
-    struct program program = {.cfi = rows,
-                              .cie = function->cie,
-                              .at = function->at,
-                              .end = function->last,
-                              .rules = function->cie->rules};
+    struct program program;
+    begin(&program, rows, function);
     uint64_t place = function->start;
     int more = 1;
     int err = 0;
@@ -689,6 +704,8 @@ static int each_row(struct cfi_rows *rows, const struct function *function, uint
     return err;
 }
 
+/* What a function says does not outlive the look at another one, whose CIE may take its CIE's
+ * place; where that one begins is listed. */
 static int each_function(struct cfi_rows *rows, uint64_t to, const struct taker *taker)
 {
     static const struct native_row nothing = {0};
@@ -697,14 +714,11 @@ static int each_function(struct cfi_rows *rows, uint64_t to, const struct taker 
     uint32_t i = first_behind(rows, at);
     for (i -= i > 0; i < rows->count && at < to && !err; i++) {
         struct function function;
-        struct function next;
         if (!function_at(rows, i, &function) || function.start >= to) {
             break;
         }
-        uint64_t end =
-            i + 1 < rows->count && function_at(rows, i + 1, &next) && next.start < function.end
-                ? next.start
-                : function.end;
+        uint64_t next = i + 1 < rows->count ? start_of(rows, i + 1) : UINT64_MAX;
+        uint64_t end = next < function.end ? next : function.end;
         end = end < to ? end : to;
         if (end <= at) {
             continue;
@@ -733,11 +747,8 @@ void cfi_rows_at(struct cfi_rows *rows, uint64_t address, struct native_row *row
     if (!behind || !function_at(rows, behind - 1, &function) || address >= function.end) {
         return;
     }
-    struct program program = {.cfi = rows,
-                              .cie = function.cie,
-                              .at = function.at,
-                              .end = function.last,
-                              .rules = function.cie->rules};
+    struct program program;
+    begin(&program, rows, &function);
     uint64_t left = address - function.start;
     int more;
     while ((more = run(&program)) > 0 && program.advance <= left) {
