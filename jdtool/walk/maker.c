@@ -587,13 +587,14 @@ void maker_run(struct walk_program *program, struct walk_told *told, bool is_def
     }
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)prctl(PR_SET_NAME, "jdperf-walker");
+    bool is_mapped = walk_program_map(program);
     close_others(&maker, notices, wishes);
     (void)uname(&name);
     const struct objects_options objects = {
         .machine = OWN_MACHINE, .here = true, .os_release = name.release, .sparing = true};
     tables_new(&maker.tables, program, OWN_MACHINE);
     maker.sources = calloc(program->room.blobs, sizeof *maker.sources);
-    if (maker.sources && objects_new(&objects, &maker.objects) == 0 &&
+    if (is_mapped && maker.sources && objects_new(&objects, &maker.objects) == 0 &&
         confined_enter(dup(maker.wishes))) {
         make_tables(&maker);
     }

@@ -23,7 +23,8 @@ static int map_fd(const struct walk_program *program, const char *name)
     return bpf.map_fd(find(program, name));
 }
 
-/* What is mapped here, and where in struct walk_program that is told. */
+/* What is mapped, and where in struct walk_program that is told; all but the last by who fills it.
+ */
 static const struct {
     const char *name;
     size_t at;
@@ -38,6 +39,7 @@ static const struct {
     {"configs", offsetof(struct walk_program, config)},
 };
 #define MAPPED (sizeof mapped / sizeof *mapped)
+#define TABLES (MAPPED - 1)
 
 /* What a table takes in memory: values stand at multiples of 8, and pages are whole. */
 static size_t size_of(const struct bpf_map *map)
@@ -47,9 +49,9 @@ static size_t size_of(const struct bpf_map *map)
     return (size + page - 1) / page * page;
 }
 
-static bool map_tables(struct walk_program *program)
+static bool map(struct walk_program *program, size_t from, size_t to)
 {
-    for (size_t i = 0; i < MAPPED; i++) {
+    for (size_t i = from; i < to; i++) {
         const struct bpf_map *map = find(program, mapped[i].name);
         void *at = mmap(NULL, size_of(map), PROT_READ | PROT_WRITE, MAP_SHARED, bpf.map_fd(map), 0);
         if (at == MAP_FAILED) {
@@ -131,7 +133,7 @@ const char *walk_program_load(struct walk_program *program, const struct walk_ro
         walk_program_close(program);
         return libbpf_refusal(err, "this kernel does not take the program that walks (Linux 5.17)");
     }
-    if (!map_tables(program)) {
+    if (!map(program, TABLES, MAPPED)) {
         walk_program_close(program);
         return "there is no memory";
     }
@@ -144,6 +146,11 @@ const char *walk_program_load(struct walk_program *program, const struct walk_ro
     program->ends = map_fd(program, "ends");
     (void)pid_namespace_read(&program->config->ours);
     return NULL;
+}
+
+bool walk_program_map(struct walk_program *program)
+{
+    return map(program, 0, TABLES);
 }
 
 void walk_program_close(struct walk_program *program)

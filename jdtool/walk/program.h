@@ -1,5 +1,5 @@
 /*
- * The program that walks stacks in the kernel, and its tables, which are mapped here. They are gone
+ * The program that walks stacks in the kernel, and its tables, which can be mapped. They are gone
  * when the last process that has them open is, however it ends.
  */
 #ifndef JD_TOOL_WALK_PROGRAM_H
@@ -37,14 +37,14 @@ struct walk_program {
     int processes;
     int output;
     int ends;
-    struct walk_page *pages;
+    struct walk_config *config;
+    struct walk_page *pages; /* this and the others by walk_program_map */
     struct walk_blob *blobs;
     struct walk_row *rows;
     struct walk_full_row *full_rows;
     struct walk_mapping *mappings;
     struct walk_jvm *jvms;
     struct walk_wanted *wanted;
-    struct walk_config *config;
 };
 
 /* Loads it, with all tables empty, for the processes in that map of the filter's. NULL, or why it
@@ -52,6 +52,10 @@ struct walk_program {
 const char *walk_program_load(struct walk_program *program, const struct walk_room *room,
                               const struct walk_maps *maps);
 void walk_program_close(struct walk_program *program); /* one that is not loaded is fine */
+
+/* Maps its tables, in the process that fills them: they are large, and whoever has them mapped pays
+ * for it when he forks and when he ends. False: there is no memory. */
+bool walk_program_map(struct walk_program *program);
 
 /* Tries it, with nothing in its tables: NULL, or why it cannot be had. Takes tens of milliseconds.
  */
