@@ -756,11 +756,11 @@ TEST_WITH(a_redefinition_is_kept_in_mind, scratch_create, scratch_remove)
     assert_int_equal(record_log_open(&log_options, &header, &options.log), 0);
     assert_int_equal(methods_file_open(&options, &table), 0);
     assert_false(methods_file_lacks(table, 0x1000)); /* nothing has been told of */
-    methods_file_catch_up(table, &env, &jni, false);
+    methods_file_catch_up(table, &env, &jni, false, false);
     assert_true(methods_file_lacks(table, 0x1000));
     assert_false(methods_file_lacks(table, 0x2000)); /* the errand is under way */
     for_jvmti.GetLoadedClasses = list_no_classes_busily;
-    methods_file_catch_up(table, &env, &jni, false);
+    methods_file_catch_up(table, &env, &jni, false, false);
     double begin = now();
     assert_false(methods_file_lacks(table, 0x3000));                    /* too early */
     while (!methods_file_lacks(table, 0x3000) && now() < begin + 2.5) { /* 30 ms would be 3 s */

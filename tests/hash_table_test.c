@@ -132,6 +132,12 @@ TEST(an_empty_table)
     hash_table_remove(&table, &in);
     assert_null(hash_table_find(&table, 7));
     assert_null(hash_table_drain(&table));
+    assert_true(hash_table_add(&table, &in));
+    hash_table_free(&table);
+    assert_null(hash_table_find(&table, 7));
+    assert_true(hash_table_add(&table, &out));
+    assert_ptr_equal(hash_table_find(&table, 7), &out);
+    hash_table_free(&table);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -121,6 +121,12 @@ void hash_table_remove(struct hash_table *table, struct hash_table_entry *entry)
     }
 }
 
+void hash_table_free(struct hash_table *table)
+{
+    free(table->slots);
+    *table = (struct hash_table){.grain = table->grain};
+}
+
 struct hash_table_entry *hash_table_drain(struct hash_table *table)
 {
     for (; table->drained < table->slot_count; table->drained++) {
@@ -130,7 +136,6 @@ struct hash_table_entry *hash_table_drain(struct hash_table *table)
             return entry;
         }
     }
-    free(table->slots);
-    *table = (struct hash_table){.grain = table->grain};
+    hash_table_free(table);
     return NULL;
 }

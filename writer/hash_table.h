@@ -53,4 +53,7 @@ void hash_table_remove(struct hash_table *table, struct hash_table_entry *entry)
  */
 struct hash_table_entry *hash_table_drain(struct hash_table *table);
 
+/* Empties it, and goes to none of the entries: their memory is the caller's to free as a whole. */
+void hash_table_free(struct hash_table *table);
+
 #endif

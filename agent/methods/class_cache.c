@@ -233,6 +233,6 @@ void class_cache_drop(struct class_cache *cache, struct known_class *known)
 
 void class_cache_destroy(struct class_cache *cache)
 {
-    hash_table_drain(&cache->classes); /* empty by now: frees the slots */
-    hash_table_drain(&cache->files);
+    hash_table_free(&cache->classes); /* empty by now */
+    hash_table_free(&cache->files);
 }

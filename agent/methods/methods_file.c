@@ -451,7 +451,8 @@ static uint64_t processor_time(void)
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *jni, bool patient)
+void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *jni, bool patient,
+                           bool is_last)
 {
     jint count = 0;
     jclass *classes = NULL;
@@ -491,7 +492,7 @@ void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *
         }
         (*jvmti)->Deallocate(jvmti, (unsigned char *)classes);
         pthread_mutex_lock(&table->lock);
-        if (!first) { /* else there is nothing to forget yet */
+        if (!first && !is_last) { /* else there is nothing to forget yet, or nobody asks any more */
             forget_before(table, table->round);
         }
         if (!builder->left_out && !atomic_load(&table->closed)) {
@@ -558,8 +559,7 @@ int methods_file_open(const struct methods_file_options *options, struct methods
 void methods_file_close(struct methods_file *table)
 {
     if (table) {
-        while (hash_table_drain(&table->told)) { /* whose memory goes as a whole */
-        }
+        hash_table_free(&table->told);
         pool_free(&table->memory);
         pthread_mutex_destroy(&table->lock);
         free(table);

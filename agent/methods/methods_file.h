@@ -32,9 +32,10 @@ void methods_file_prepared(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *
 /*
  * Tells of all loaded classes with methods that it has not told of yet: those from before the
  * session, and methods that redefinition brought. In the live phase; does nothing in others.
- * `patient`: this thread can wait for a slow disk.
+ * `patient`: this thread can wait for a slow disk. `is_last`: it is not asked to again.
  */
-void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *jni, bool patient);
+void methods_file_catch_up(struct methods_file *table, jvmtiEnv *jvmti, JNIEnv *jni, bool patient,
+                           bool is_last);
 
 /*
  * Whether nothing has told of the method at that address or of one that was asked for before,

@@ -112,11 +112,11 @@ static int status_tell(const struct session *session, const char *path)
 static struct session_jvm jvm;
 
 /* Tells the table of classes that no event has told of; on a thread of the JVM's. */
-static void catch_up_table(struct session *session, bool patient)
+static void catch_up_table(struct session *session, bool patient, bool is_last)
 {
     JNIEnv *jni = NULL;
     if (session->table && (*jvm.vm)->GetEnv(jvm.vm, (void **)&jni, JNI_VERSION_1_6) == JNI_OK) {
-        methods_file_catch_up(session->table, jvm.jvmti, jni, patient);
+        methods_file_catch_up(session->table, jvm.jvmti, jni, patient, is_last);
     }
 }
 
@@ -160,7 +160,7 @@ static void silence(struct session *session)
 {
     if (!atomic_load(&session->failed)) {
         if (!session->has_caught_up) {
-            catch_up_table(session, false);
+            catch_up_table(session, false, true);
         }
         events_replay_stubs(session);
     }
@@ -269,7 +269,7 @@ static errands run_errands(errands wanted)
         left = events_replay(session, true) == -EBUSY ? 1U << ERRAND_ALL : 0;
     }
     /* The JVM may end any time, and what a slow disk has no room for is asked for once more. */
-    catch_up_table(session, wanted != 1U << ERRAND_METHODS);
+    catch_up_table(session, wanted != 1U << ERRAND_METHODS, false);
     session->has_caught_up = atomic_load(&session->ending);
     return left;
 }
@@ -390,7 +390,7 @@ static int start_session(JavaVM *vm, const struct options *options, bool attache
         return error;
     }
     if (attached) {
-        catch_up_table(session, true);
+        catch_up_table(session, true, false);
         /* A disk that was full before everything was told: no session for anybody to count on. */
         if (!sinks_stand(&session->sinks, options->strict)) {
             message(MESSAGE_INFO, "failed to describe all code: the session ends");

@@ -38,8 +38,7 @@ enum { SCRATCH_LIMIT = 16 * 1024 * 1024 };
 /* No more than `most` will be asked for. */
 static bool numbering_start(struct numbering *numbering, size_t most)
 {
-    while (hash_table_drain(&numbering->table)) {
-    }
+    hash_table_free(&numbering->table);
     numbering->count = 0;
     numbering->failed = !ARRAY_RESERVE(numbering->list, numbering->room, most);
     return !numbering->failed;
