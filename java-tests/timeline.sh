@@ -108,6 +108,16 @@ END
     rm -r "$scratch/full" "$scratch/full.log"
 done
 
+# A script runs another JDK than the one that JAVA_HOME names, in whose libjvm.so the probes are: nothing comes, which is said.
+mkdir -p "$scratch/other/bin" "$scratch/other/lib/server"
+cp "$jdk/bin/java" "$scratch/other/bin/"
+cp "$jdk/lib/server/libjvm.so" "$scratch/other/lib/server/"
+JAVA_HOME=$scratch/other "$jdperf" record -o "$scratch/script" -F 49 --timeline --exceptions -- \
+    sh -c "'$jdk/bin/java' -cp '$classes' Doings 2; :" >"$scratch/log" 2>"$scratch/err" || fail "record: $(tail -n 5 "$scratch/err")"
+grep -q 'the profile is fair: .*1 of 1 JVMs report no exception events' "$scratch/err" || fail "another JDK: $(tail -n 12 "$scratch/err")"
+grep -q 'no deopt events: it runs another JDK' "$scratch/err" || fail "another JDK: $(tail -n 12 "$scratch/err")"
+rm -r "$scratch/other" "$scratch/script"
+
 # Attached to a JVM that runs, which was started without anything for us.
 rm -f "$scratch/jvm.log" "$scratch/compilations.xml" "$scratch/log"
 "$jdk/bin/java" "${flags[@]}" -cp "$classes" Doings 3000 >"$scratch/log" 2>&1 &

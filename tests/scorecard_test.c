@@ -70,19 +70,23 @@ static void write_times(void **state, const char *text)
 TEST(test_times_are_written_and_read)
 {
     static const struct processor_time given[] = {
-        {.pid = 7, .is_known = true, .ns = 123456789012, .more = 5}, {.pid = 8}};
+        {.pid = 7, .is_known = true, .ns = 123456789012, .more = 5},
+        {.pid = 8},
+        {.pid = 9, .is_known = true, .ns = 1, .is_unprobed = true}};
     struct processor_time *times;
-    assert_int_equal(processor_times_write(scratch_path(state, "times"), given, 2), 0);
-    assert_int_equal(processor_times_read(scratch_path(state, "times"), &times), 2);
+    assert_int_equal(processor_times_write(scratch_path(state, "times"), given, 3), 0);
+    assert_int_equal(processor_times_read(scratch_path(state, "times"), &times), 3);
     assert_int_equal(times[0].pid, 7);
     assert_true(times[0].is_known);
     assert_true(times[0].ns == 123456789012);
     assert_int_equal(times[0].more, 5);
     assert_int_equal(times[1].pid, 8);
     assert_false(times[1].is_known);
+    assert_false(times[0].is_unprobed);
+    assert_true(times[2].is_known && times[2].is_unprobed);
     free(times);
     /* Somebody else's: what is no line of ours is passed over, what is no file not read. */
-    write_times(state, "7 1\n\n9 2 3 4\nx\n-\n11 nobody\n10 5 6\n");
+    write_times(state, "7 1\n\n9 2 3 4\nx\n-\n11 nobody\n12 1 2 probed\n10 5 6\n");
     assert_int_equal(processor_times_read(scratch_path(state, "times"), &times), 1);
     assert_int_equal(times[0].pid, 10);
     free(times);

@@ -42,7 +42,26 @@ static bool read_clock(const struct jvm_clock *jvm, uint64_t *ns)
            syscall(SYS_pidfd_send_signal, jvm->process.pidfd, 0, NULL, 0) == 0;
 }
 
-static void look_at(struct jvm_clock *jvm)
+/* Which libjvm.so has the probes was guessed from the command, which may be a script. */
+static void judge_probes(const struct stat *probed, struct jvm_clock *jvm)
+{
+    char path[PATH_MAX];
+    struct stat status;
+    struct target target;
+    if (!probed->st_ino || jvm->is_judged || !jvm->is_jvm ||
+        target_open(&target, jvm->process.pid) != 0) {
+        return;
+    }
+    int file = target_libjvm(&target, path) ? target_open_file(&target, path) : -1;
+    if (file >= 0 && fstat(file, &status) == 0) {
+        jvm->is_judged = true;
+        jvm->is_unprobed = status.st_ino != probed->st_ino || status.st_dev != probed->st_dev;
+    }
+    descriptor_close(file);
+    target_close(&target);
+}
+
+static void look_at(const struct clocks *clocks, struct jvm_clock *jvm)
 {
     if (jvm->has_ended) {
         return;
@@ -52,6 +71,9 @@ static void look_at(struct jvm_clock *jvm)
     jvm->has_ended = !lives || !jvm->is_exact;
     if (jvm->is_exact) {
         jvm->read_at = now_ms();
+    }
+    if (!jvm->has_ended) {
+        judge_probes(&clocks->libjvm, jvm);
     }
 }
 
@@ -90,7 +112,7 @@ void clocks_add(struct clocks *clocks, pid_t pid)
 {
     struct jvm_clock *jvm = clocks->profile ? add(clocks, pid) : NULL;
     if (jvm) {
-        look_at(jvm);
+        look_at(clocks, jvm);
         jvm->begin = jvm->last;
     }
 }
@@ -238,7 +260,7 @@ static void look(struct clocks *clocks)
         find_begun(clocks);
     }
     for (uint32_t i = 0; i < clocks->count; i++) {
-        look_at(&clocks->jvms[i]);
+        look_at(clocks, &clocks->jvms[i]);
     }
 }
 
@@ -304,6 +326,7 @@ void clocks_finish(struct clocks *clocks)
                 .is_known = jvm->read_at != 0,
                 .ns = jvm->last - jvm->begin,
                 .more = missed(jvm),
+                .is_unprobed = jvm->is_unprobed,
             };
         }
     }

@@ -12,6 +12,7 @@
 #include "jdtool/live/wait.h"
 
 #include <stdint.h>
+#include <sys/stat.h>
 
 struct clocks {
     const char *profile; /* NULL: nothing is read */
@@ -21,14 +22,16 @@ struct clocks {
     int64_t begun;            /* the same, ms */
     uint64_t listed;          /* when the directory was changed whose dumps are known; 0: not */
     int changes;              /* an inotify of it; 0: there is none */
+    struct stat libjvm;       /* that has the recording's probes; st_ino 0: none has */
     struct jvm_clock {
         struct live_process process;
         int64_t since;        /* it is known, ms */
         uint64_t begin, last; /* ns */
         int64_t read_at;      /* the last time, ms; 0: never */
         bool has_ended, is_exact;
-        bool is_jvm; /* a command need not be one */
-        ino_t dump;  /* in the profile; 0: none is known */
+        bool is_jvm;                 /* a command need not be one */
+        bool is_judged, is_unprobed; /* whether its libjvm.so was looked at, and is another */
+        ino_t dump;                  /* in the profile; 0: none is known */
     } * jvms;
     uint32_t count, room;
 };

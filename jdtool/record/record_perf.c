@@ -109,6 +109,9 @@ void recorder_define_probes(struct recorder *recorder)
     memcpy(shared->probes, events->group, sizeof shared->probes);
     atomic_store(&shared->has_probes, true);
     event_list_define(events, &files);
+    if (found && !recorder->jvm_count && (events->exceptions || events->timeline)) {
+        (void)stat(libjvm, &recorder->clocks.libjvm);
+    }
 }
 
 char *recorder_pids(const struct recorder *recorder)

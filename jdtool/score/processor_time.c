@@ -32,9 +32,9 @@ static bool read_line(const char *line, struct processor_time *time)
     }
     /* Sums of all lines stay below 2^64. */
     time->is_known = has_pid && read_number(&line, UINT64_MAX / LINES_MAX, &time->ns) &&
-                     read_number(&line, UINT64_MAX / LINES_MAX, &time->more) &&
-                     strcmp(line, "\n") == 0;
-    return time->is_known;
+                     read_number(&line, UINT64_MAX / LINES_MAX, &time->more);
+    time->is_unprobed = strcmp(line, "unprobed\n") == 0;
+    return time->is_known && (time->is_unprobed || strcmp(line, "\n") == 0);
 }
 
 int64_t processor_times_read(const char *path, struct processor_time **times)
@@ -75,8 +75,8 @@ int processor_times_write(const char *path, const struct processor_time *times, 
     }
     for (uint32_t i = 0; i < count; i++) {
         if (times[i].is_known) {
-            output_file_printf(file, "%" PRIu32 " %" PRIu64 " %" PRIu64 "\n", times[i].pid,
-                               times[i].ns, times[i].more);
+            output_file_printf(file, "%" PRIu32 " %" PRIu64 " %" PRIu64 "%s\n", times[i].pid,
+                               times[i].ns, times[i].more, times[i].is_unprobed ? " unprobed" : "");
         } else {
             output_file_printf(file, "%" PRIu32 " unknown\n", times[i].pid);
         }

@@ -2,7 +2,8 @@
  * The processor time that the kernel accounted to JVMs while they were sampled: jdperf record reads
  * their clocks and leaves what it read in a file, against which the scorecard holds the samples.
  * The file has a line for each JVM: its pid, nanoseconds, and how many more it may have had since
- * its clock was read for the last time; or its pid and "unknown".
+ * its clock was read for the last time; or its pid and "unknown". "unprobed" is behind them where
+ * the probes were put on another JDK's libjvm.so.
  */
 #ifndef JD_TOOL_PROCESSOR_TIME_H
 #define JD_TOOL_PROCESSOR_TIME_H
@@ -17,6 +18,7 @@ struct processor_time {
     bool is_known;
     uint64_t ns;
     uint64_t more; /* it ended between two looks at its clock: at most so much was missed */
+    bool is_unprobed;
 };
 
 /*

@@ -628,10 +628,24 @@ static void judge_roots(const struct scorecard *card, struct judgement *judgemen
     add_reason(judgement, frozen > 1 - SCORECARD_ROOTED_GOOD ? VERDICT_FAIR : VERDICT_GOOD, text);
 }
 
-bool scorecard_lacks(const struct recorded_jvm *jvm, const char *event)
+bool scorecard_is_unprobed(const struct scorecard *card, uint32_t pid)
+{
+    bool is = false;
+    for (uint32_t i = 0; i < card->time_count; i++) {
+        is |= card->times[i].pid == pid && card->times[i].is_unprobed;
+    }
+    return is;
+}
+
+bool scorecard_lacks(const struct scorecard *card, const struct recorded_jvm *jvm,
+                     const char *event)
 {
     unsigned lacks = jvm->names ? method_names_lacks(jvm->names) : 0;
-    return (lacks & METHODS_LACKS_ALLOC && strcmp(event, EVENT_PROBE_ALLOC) == 0) ||
+    bool is_probe = strcmp(event, EVENT_PROBE_EXCEPTION) == 0 ||
+                    strcmp(event, EVENT_PROBE_TIMELINE) == 0 ||
+                    strcmp(event, EVENT_PROBE_DEOPT) == 0;
+    return (is_probe && scorecard_is_unprobed(card, jvm->pid)) ||
+           (lacks & METHODS_LACKS_ALLOC && strcmp(event, EVENT_PROBE_ALLOC) == 0) ||
            (lacks & METHODS_LACKS_LOCK && strcmp(event, EVENT_PROBE_LOCK) == 0);
 }
 
@@ -644,7 +658,7 @@ static void judge_events(const struct scorecard *card, struct judgement *judgeme
         const char *event = recording->events[i].name;
         uint32_t lacking = 0;
         for (uint32_t j = 0; j < recording->jvm_count; j++) {
-            lacking += scorecard_lacks(recording->jvms[j], event);
+            lacking += scorecard_lacks(card, recording->jvms[j], event);
         }
         snprintf(text, sizeof text, "%" PRIu32 " of %" PRIu32 " JVMs report no %s events", lacking,
                  recording->jvm_count, event);

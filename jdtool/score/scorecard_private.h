@@ -123,7 +123,11 @@ double scorecard_unnamed_share(const struct scorecard *scorecard);
 double scorecard_rooted_share(const struct scorecard *scorecard);
 
 /* Whether the JVM does not provide the event. */
-bool scorecard_lacks(const struct recorded_jvm *jvm, const char *event);
+bool scorecard_lacks(const struct scorecard *scorecard, const struct recorded_jvm *jvm,
+                     const char *event);
+
+/* Whether its libjvm.so is another than the one with the recording's probes. */
+bool scorecard_is_unprobed(const struct scorecard *scorecard, uint32_t pid);
 
 /* Stacks that could reach their root: those of parked virtual threads cannot. */
 uint64_t scorecard_judged_stacks(const struct scorecard *scorecard);

@@ -1,4 +1,5 @@
 /* The scorecard for people, and as JSON for scripts. */
+#include "format/event_probe.h"
 #include "jdtool/base/json_writer.h"
 #include "jdtool/base/text.h"
 #include "jdtool/jitdump/code_index.h"
@@ -74,7 +75,16 @@ static void warn_of_lacks(const struct scorecard *card, const struct recorded_jv
 {
     for (uint32_t i = 0; i < card->recording->event_count; i++) {
         const char *event = card->recording->events[i].name;
-        if (scorecard_lacks(jvm, event)) {
+        if (!scorecard_lacks(card, jvm, event)) {
+            continue;
+        }
+        if (strcmp(event, EVENT_PROBE_ALLOC) != 0 && strcmp(event, EVENT_PROBE_LOCK) != 0) {
+            warn(to,
+                 "process %u: no %s events: it runs another JDK than the one that they were asked "
+                 "of, which JAVA_HOME and PATH name; set JAVA_HOME to its JDK, or record it with "
+                 "jdperf record PID",
+                 jvm->pid, event);
+        } else {
             warn(to,
                  "process %u: no %s events: another agent in the JVM has them (the profiler of an "
                  "APM agent: switch that off), or the JVM has none (before JDK 11)",
