@@ -103,6 +103,26 @@ TEST_WITH(reaped_tells_what_was_missed, scratch_create, scratch_remove)
     assert_true(time.more >= 1000000); /* a millisecond of one processor at least */
 }
 
+/* What it may have had until it was found gone; not until the recording's end, minutes later. */
+TEST_WITH(nothing_is_missed_once_it_is_gone, scratch_create, scratch_remove)
+{
+    struct waiting waiting = {.signals = -1};
+    struct pollfd descriptor;
+    pid_t pid = burnt();
+    int64_t before = now_ms();
+    struct clocks clocks = look_at_one(state, pid);
+    kill_it(pid);
+    waitpid(pid, NULL, 0);
+    while (!clocks.jvms[0].has_ended) {
+        (void)clocks_wait(&clocks, &waiting, &descriptor, 0, deadline_in(200));
+    }
+    uint64_t most = (uint64_t)(now_ms() - before + 2) * 1000000;
+    (void)clocks_wait(&clocks, &waiting, &descriptor, 0, deadline_in(200));
+    struct processor_time time = left(state, &clocks);
+    assert_true(time.is_known);
+    assert_true(time.more <= most * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
+}
+
 /* The command is held back until the recording begins, so it has begun before. */
 TEST_WITH(the_command_is_the_jvm, scratch_create, scratch_remove)
 {

@@ -36,10 +36,13 @@ static unsigned long long ticks_now(void)
 
 /* Its clock goes by its number, which is its own as long as it is not reaped: a signal that is none
  * still reaches it then. */
-static bool read_clock(const struct jvm_clock *jvm, uint64_t *ns)
+static bool read_clock(struct jvm_clock *jvm)
 {
-    return process_cpu_time(jvm->process.pid, ns) &&
-           syscall(SYS_pidfd_send_signal, jvm->process.pidfd, 0, NULL, 0) == 0;
+    uint64_t ns;
+    bool is = process_cpu_time(jvm->process.pid, &ns) &&
+              syscall(SYS_pidfd_send_signal, jvm->process.pidfd, 0, NULL, 0) == 0;
+    jvm->last = is ? ns : jvm->last;
+    return is;
 }
 
 /* Which libjvm.so has the probes was guessed from the command, which may be a script. */
@@ -67,22 +70,24 @@ static void look_at(const struct clocks *clocks, struct jvm_clock *jvm)
         return;
     }
     bool lives = process_lives(&jvm->process); /* asked first: what ends behind it is still read */
-    jvm->is_exact = read_clock(jvm, &jvm->last);
+    jvm->is_exact = read_clock(jvm);
     jvm->has_ended = !lives || !jvm->is_exact;
+    jvm->looked_at = now_ms();
     if (jvm->is_exact) {
-        jvm->read_at = now_ms();
+        jvm->read_at = jvm->looked_at;
     }
     if (!jvm->has_ended) {
         judge_probes(&clocks->libjvm, jvm);
     }
 }
 
-/* What it may have had between the last look at its clock and now. */
+/* What it may have had between the last look at its clock and the one that found it gone. */
 static uint64_t missed(const struct jvm_clock *jvm)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    return jvm->is_exact ? 0
-                         : (uint64_t)(now_ms() - jvm->read_at + 1) * 1000000 * (uint64_t)processors;
+    return jvm->is_exact
+               ? 0
+               : (uint64_t)(jvm->looked_at - jvm->read_at + 1) * 1000000 * (uint64_t)processors;
 }
 
 /* ---- Which there are ---- */

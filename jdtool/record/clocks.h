@@ -28,6 +28,7 @@ struct clocks {
         int64_t since;        /* it is known, ms */
         uint64_t begin, last; /* ns */
         int64_t read_at;      /* the last time, ms; 0: never */
+        int64_t looked_at;    /* the last look, ms: if it has ended, the first one behind that */
         bool has_ended, is_exact;
         bool is_jvm;                 /* a command need not be one */
         bool is_judged, is_unprobed; /* whether its libjvm.so was looked at, and is another */
