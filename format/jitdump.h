@@ -192,14 +192,17 @@ enum jitdump_code_key {
     JITDUMP_CODE_FROZEN_ARGSIZE = 14,
     JITDUMP_CODE_FROZEN_STACK = 15, /* offset of a StackChunk's stack */
     JITDUMP_CODE_FROZEN_OOP = 16,   /* bytes of a reference: 4 or 8 */
-    JITDUMP_CODE_KEYS = 17,
+
+    JITDUMP_CODE_LATE =
+        17, /* ms that the stamp, which is dated back, is before the code's report */
+    JITDUMP_CODE_KEYS = 18,
 };
 
 /* Level 4 of a JVM with -XX:+UseJVMCICompiler: Graal made it in C2's place. */
 #define JITDUMP_TIER_JVMCI 5
 
 #define JITDUMP_CODE_FROZEN_FIRST JITDUMP_CODE_FROZEN_TAIL
-#define JITDUMP_CODE_FROZEN_COUNT (JITDUMP_CODE_KEYS - JITDUMP_CODE_FROZEN_FIRST)
+#define JITDUMP_CODE_FROZEN_COUNT (JITDUMP_CODE_FROZEN_OOP + 1 - JITDUMP_CODE_FROZEN_FIRST)
 
 enum jitdump_code_kind {
     JITDUMP_KIND_NMETHOD = 1,        /* compiled Java */

@@ -272,6 +272,7 @@ static void print_facts(const int64_t *facts)
         [JITDUMP_CODE_FROZEN_ARGSIZE] = "argsize +",
         [JITDUMP_CODE_FROZEN_STACK] = "stack +",
         [JITDUMP_CODE_FROZEN_OOP] = "bytes of a reference",
+        [JITDUMP_CODE_LATE] = "ms late",
     };
     const char *between = "    facts ";
     for (int key = JITDUMP_CODE_KIND; key < JITDUMP_CODE_KEYS; key++) {

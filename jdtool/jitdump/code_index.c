@@ -141,6 +141,8 @@ static void set_records(const struct code_index *index, struct code_blob *blob,
     if (blob->is_described) {
         int64_t tier = index->trailer.facts[JITDUMP_CODE_TIER];
         uint32_t ranges = index->trailer.range_count;
+        int64_t late = index->trailer.facts[JITDUMP_CODE_LATE];
+        blob->late = late < 0 ? 0 : late < UINT32_MAX ? (uint32_t)late : UINT32_MAX;
         blob->tier = -1;
         if (tier >= 0 && tier <= INT8_MAX) {
             blob->tier = (int8_t)tier;

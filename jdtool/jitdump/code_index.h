@@ -38,6 +38,7 @@ struct code_blob {
     int8_t tier;         /* of its trailer; -1: it does not say */
     uint8_t range_count; /* of its inline tree; UINT8_MAX: so many or more */
     uint32_t file;       /* that the offsets are of: of segments the latest that told of it */
+    uint32_t late;       /* ms that it was reported behind `timestamp`, which is dated back */
 };
 
 /* Where the ranges of the code that was there first end (safepoint_lines.c). */

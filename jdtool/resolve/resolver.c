@@ -518,13 +518,19 @@ int resolver_codes(struct resolver *resolver, uint64_t until,
     return err;
 }
 
+struct code_sum {
+    struct code_index *index;
+    uint64_t time, bytes;
+};
+
+/* Its stamp is from when the memory was free, and may be much earlier than the code. */
 static void add_stretch(void *context, uint64_t address, uint64_t size,
                         const struct code_stay *stay)
 {
-    uint64_t *bytes = context;
+    struct code_sum *sum = context;
     (void)address;
-    (void)stay;
-    *bytes += size;
+    uint64_t late = code_index_blob(sum->index, stay->blob)->late * UINT64_C(1000000);
+    sum->bytes += stay->from + late <= sum->time ? size : 0;
 }
 
 uint64_t resolver_code_count(const struct resolver *resolver)
@@ -546,14 +552,14 @@ int resolver_code_bytes(struct resolver *resolver, uint64_t time,
     int err = 0;
     for (uint32_t i = 0; i < count && !err; i++) {
         struct jvm_dump *dump = all[i];
-        uint64_t bytes = 0;
         if (!dump->about.index || time < dump->about.from) {
             continue;
         }
-        if (code_index_map(dump->about.index, jvm_dump_time(dump, time), add_stretch, &bytes)) {
+        struct code_sum sum = {dump->about.index, jvm_dump_time(dump, time), 0};
+        if (code_index_map(sum.index, sum.time, add_stretch, &sum)) {
             return no_memory(resolver);
         }
-        err = take(context, dump->about.pid, bytes);
+        err = take(context, dump->about.pid, sum.bytes);
     }
     return err;
 }

@@ -216,9 +216,10 @@ int layout_frozen(int directory, const struct hotspot_layout *layout, const int6
                   struct walk_frozen *frozen)
 {
     uint32_t fact[JITDUMP_CODE_KEYS] = {0};
-    for (int key = JITDUMP_CODE_FROZEN_FIRST; key < JITDUMP_CODE_KEYS; key++) {
-        int64_t value = told[key - JITDUMP_CODE_FROZEN_FIRST];
-        fact[key] = value > 0 && value < (int64_t)FARTHEST ? (uint32_t)value : 0;
+    for (int i = 0; i < JITDUMP_CODE_FROZEN_COUNT; i++) {
+        int64_t value = told[i];
+        fact[JITDUMP_CODE_FROZEN_FIRST + i] =
+            value > 0 && value < (int64_t)FARTHEST ? (uint32_t)value : 0;
     }
     *frozen = (struct walk_frozen){
         .tail = fact[JITDUMP_CODE_FROZEN_TAIL],

@@ -12,6 +12,7 @@
 #include "writer/process.h"
 #include "writer/sinks/samply_records.h"
 #include "writer/sinks/trailer_encoder.h"
+#include "writer/stamp.h"
 
 #include <errno.h>
 #include <link.h>
@@ -32,6 +33,7 @@ struct jitdump_sink {
     struct trailer_encoder trailer;
     struct samply_records *samply; /* NULL: not wanted */
     uint64_t lost;                 /* records, at the last look */
+    bool tsc;                      /* the clock of the stamps */
     bool tree_lines;
     bool segments; /* each record has to be understood by itself */
     uint64_t records;
@@ -106,13 +108,21 @@ static uint64_t put_entries(struct buffer *group, const struct code *code)
     return (uint64_t)code->row_count + 1;
 }
 
+/* By how many ms a method's stamp is dated back; what is told of again was there before. */
+static uint64_t late_by(const struct jitdump_sink *dump, const struct code *code, uint64_t stamp)
+{
+    bool is_new = code->method && !code->replayed && !dump->tsc;
+    uint64_t now = is_new ? stamp_now(false) : 0;
+    return now > stamp ? (now - stamp) / 1000000 : 0;
+}
+
 static void put_debug_info(struct jitdump_sink *dump, const struct code *code, uint64_t stamp)
 {
     struct buffer *group = &dump->group;
     size_t start = begin(group, sizeof(struct jitdump_debug_info));
     bool in_tree = dump->tree_lines && tree_gives_rows(code);
     uint64_t entries = in_tree ? 0 : put_entries(group, code);
-    trailer_encode(&dump->trailer, code, in_tree, group);
+    trailer_encode(&dump->trailer, code, in_tree, late_by(dump, code, stamp), group);
     if (size_since(group, start) == sizeof(struct jitdump_debug_info)) {
         group->size = start; /* nothing to say */
         return;
@@ -307,6 +317,7 @@ int jitdump_sink_open(const struct jitdump_sink_options *options, struct sink **
     dump->group = BUFFER_INIT(GROUP_LIMIT);
     trailer_encoder_init(&dump->trailer);
     dump->segments = options->log.segment > 0;
+    dump->tsc = options->log.tsc;
     dump->tree_lines = options->tree_lines;
     if (options->samply) {
         dump->samply = samply_records_new();

@@ -139,7 +139,7 @@ static void put_section(struct buffer *out, enum jitdump_trailer_tag tag,
 }
 
 void trailer_encode(struct trailer_encoder *encoder, const struct code *code, bool tree_rows,
-                    struct buffer *out)
+                    uint64_t late, struct buffer *out)
 {
     buffer_clear(&encoder->files);
     buffer_clear(&encoder->methods);
@@ -147,6 +147,10 @@ void trailer_encode(struct trailer_encoder *encoder, const struct code *code, bo
     buffer_clear(&encoder->facts);
     encode_inlines(encoder, code);
     encode_facts(encoder, &code->facts);
+    if (late && encoder->facts.size) {
+        buffer_put_uleb(&encoder->facts, JITDUMP_CODE_LATE);
+        buffer_put_uleb(&encoder->facts, late);
+    }
     if (code->node_count == 0 && encoder->facts.size == 0) {
         return;
     }

@@ -24,10 +24,10 @@ void trailer_encoder_free(struct trailer_encoder *encoder);
 
 /*
  * Appends the trailer of this code to `out`, nothing when there is nothing to say. `tree_rows`: the
- * record has no entries, for tree_gives_rows.
+ * record has no entries, for tree_gives_rows. `late`: see JITDUMP_CODE_LATE, 0: it is not.
  */
 void trailer_encode(struct trailer_encoder *encoder, const struct code *code, bool tree_rows,
-                    struct buffer *out);
+                    uint64_t late, struct buffer *out);
 
 /*
  * Takes back that anything has been defined: for when trailers that trailer_encode made did not
