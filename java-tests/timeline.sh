@@ -136,6 +136,8 @@ children+=("$pid")
 wait_until 60 "the program runs" grep -q ready "$scratch/log"
 "$jdperf" record -p "$pid" -d 2 -o "$scratch/attached" -F 49 --timeline --switch-events 2>"$scratch/err" ||
     fail "attached: $(tail -n 5 "$scratch/err")"
+grep -q "\"dump\": \"$scratch/attached/jit-$pid.dump\"" "$scratch/attached/scorecard.json" ||
+    fail "attached: $(grep '"dump"' "$scratch/attached/scorecard.json")"
 kill -STOP "$pid" # it need not be busy while files are read
 # The log of compilations has no times: attached, JDK 17's deoptimisations cannot be held against it.
 if [ "$jdk_major" -ge 20 ]; then

@@ -519,6 +519,23 @@ TEST_WITH(test_a_wait_without_an_end, scratch_create, scratch_remove)
     }
 }
 
+/* Nor is it a loss to speak of where it is one in hundreds. */
+TEST_WITH(test_one_wait_in_hundreds_without_an_end, scratch_create, scratch_remove)
+{
+    static const char *const names[] = {"cpu-clock", "sched:sched_switch"};
+    OWN_PERF_FILE file;
+    begin_switches(&file, 2, names);
+    put_sample(&file, SWITCHED_OUT, 7, 1000, 1);
+    for (uint64_t time = 2000; time < 202000; time += 1000) {
+        put_sample(&file, SWITCHED_OUT, 7, time, 1);
+        put_switch(&file, 7, time + 500, false);
+    }
+    perf_file_write(&file, scratch_path(state, "p.data"));
+    const char *text = inject_with_card(state);
+    assert_non_null(strstr(text, "\"waits_lost\": 1,"));
+    assert_null(strstr(text, "left out"));
+}
+
 /* From when it is preempted, or woken, until it has a processor, a thread is not blocked. */
 TEST_WITH(test_waiting_for_a_processor_is_no_blocking, scratch_create, scratch_remove)
 {

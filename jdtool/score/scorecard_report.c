@@ -8,6 +8,7 @@
 #include "jdtool/score/scorecard_private.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -257,6 +258,18 @@ static void warn_of_limits(const struct scorecard *card, const struct warnings *
     }
 }
 
+/* Waits and parts of them. */
+static uint64_t waits_of(const struct scorecard *card)
+{
+    uint64_t waits = 0;
+    for (uint32_t i = 0; i < card->recording->event_count; i++) {
+        const char *name = card->recording->events[i].name;
+        bool is_wait = strcmp(name, "off-cpu") == 0 || strcmp(name, "virtual-wait") == 0;
+        waits += is_wait ? card->events[i].samples : 0;
+    }
+    return waits;
+}
+
 static void warn_of_losses(const struct scorecard *card, const struct warnings *to)
 {
     const struct recording_counts *counts = &card->recording->counts;
@@ -289,7 +302,7 @@ static void warn_of_losses(const struct scorecard *card, const struct warnings *
              counts->throttled);
     }
     bool is_lost = counts->lost_samples || counts->lost_records;
-    if (counts->waits_lost) {
+    if (counts->waits_lost > waits_of(card) / 100) {
         warn(to, "left out %" PRIu64 " waits whose end %s", counts->waits_lost,
              is_lost ? "was lost; record with larger buffers (-m)"
                      : "the kernel did not report (nothing was lost, larger buffers do not help)");
@@ -409,14 +422,28 @@ static const char *image_of(const struct scorecard *card, const struct recorded_
     return NULL;
 }
 
+/* One that was read by a descriptor lies in the profile, as the result does. */
+static const char *name_dump(const struct scorecard *card, const char *dump, char path[PATH_MAX])
+{
+    static const char held[] = "/proc/self/fd/";
+    const char *result = card->options.result;
+    const char *end = result ? strrchr(result, '/') : NULL;
+    if (!dump || !end || strncmp(dump, held, sizeof held - 1) != 0) {
+        return dump;
+    }
+    snprintf(path, PATH_MAX, "%.*s/%s", (int)(end - result), result, basename(dump));
+    return path;
+}
+
 static void put_jvm(struct json_writer *json, const struct scorecard *card,
                     const struct recorded_jvm *jvm)
 {
+    char dump[PATH_MAX];
     struct time_account time = scorecard_time(card, jvm->pid);
     json_object(json, NULL);
     json_uint(json, "pid", jvm->pid);
     json_real(json, "time_accounted_share", time_accounted_share(&time), 6);
-    json_text(json, "dump", jvm->dump ? jvm->dump : jvm->recorded);
+    json_text(json, "dump", name_dump(card, jvm->dump ? jvm->dump : jvm->recorded, dump));
     json_uint(json, "pieces_of_code", jvm->index ? code_index_blob_count(jvm->index) : 0);
     json_text(json, "image", image_of(card, jvm));
     json_text(json, "problem", jvm->problem ? jvm->problem : jvm->warning);

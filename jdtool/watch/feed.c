@@ -92,6 +92,12 @@ int feed_new(const struct watch_jvm_options *options, struct feed **out)
         return failed_to(-ENOMEM, "start");
     }
     const char *why = lacks(feed);
+    (void)counter_parse(feed->event, &feed->sampler_options.event);
+    if (counter_is_software(&feed->sampler_options.event)) {
+        info_message("how many %s a sample stands for is the kernel's guess, and can be many times "
+                     "wrong; jdperf record -e %s counts them right",
+                     feed->event, feed->event);
+    }
     if (why && *why) {
         info_message(
             "perf takes the samples, too few of threads that live for a few milliseconds: %s", why);

@@ -110,7 +110,7 @@ calm=${watches[-1]}
 PATH=$WORK/bin:$PATH
 start_jvm fails Calm "$asleep"
 touch "fails.$jvm"
-watch_one fails --sampler perf
+watch_one fails --sampler perf -e page-faults
 fails=${watches[-1]}
 start_jvm busy Calm "$asleep"
 touch "busy.$jvm"
@@ -190,6 +190,7 @@ wait_until 60 "longer pause after the second failure" waits_longer
 # ---- perf ----
 
 wait_until 60 "failure" told fails start 2
+grep -q "how many page-faults a sample stands for is the kernel's guess" fails.log || fail "weights are not told wrong: $(cat fails.log)"
 grep -q 'nothing is watched now: failed on purpose' fails.log || fail "the reason is not told: $(cat fails.log)"
 [[ $(grep -c 'watched now' fails.log) == 1 ]] || fail "the same is told twice: $(cat fails.log)"
 ticks() { awk '{ print $14 + $15 }' "/proc/$1/stat"; }
