@@ -48,12 +48,12 @@ static int method_of(uint64_t id)
 }
 
 /* Knows A to Y. */
-static const struct java_method *resolve(void *context, method_key key, uint64_t id)
+static const struct java_method *resolve(void *context, method_key key, const void *id)
 {
     (void)context;
-    assert_int_equal(key, id);
+    assert_null(id);
     resolved++;
-    return method_of(id) < METHODS - 1 ? &methods[method_of(id)] : NULL;
+    return method_of(key) < METHODS - 1 ? &methods[method_of(key)] : NULL;
 }
 
 static struct inline_builder *builder;

@@ -57,11 +57,11 @@ static bool is_replay(const struct session *session)
 }
 
 /* See inline_record.h: the key is HotSpot's Method, or the id itself. */
-static const struct java_method *resolve(void *context, method_key key, uint64_t id)
+static const struct java_method *resolve(void *context, method_key key, const void *id)
 {
     struct method_set *set = context;
-    return method_set_get(set, (jmethodID)(uintptr_t)id,
-                          key == id ? 0 : key); // NOLINT: a jmethodID
+    return id ? method_set_get(set, *(const jmethodID *)id, key)
+              : method_set_get(set, (jmethodID)(uintptr_t)key, 0); // NOLINT: a jmethodID
 }
 
 /*

@@ -108,6 +108,7 @@ struct hotspot_scopes {
     size_t at, end;       /* of the places in the data */
     unsigned excluded;    /* see unsigned5.h */
     int bare;             /* places without a scope so far */
+    bool believed;        /* others have been as JVMTI told it */
     char *copy;           /* of PcDescs and scopes, and behind them the metadata */
     size_t copy_room;
 };

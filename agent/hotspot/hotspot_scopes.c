@@ -79,7 +79,7 @@ static bool find_data(struct hotspot_nearby *nearby, struct hotspot_scopes *scop
     const struct hotspot *hotspot = scopes->hotspot;
     const struct hotspot_nmethod *nmethod = scopes->nmethod;
     const size_t metadata_size = nmethod->metadata_count * sizeof(uint64_t);
-    if (atomic_load(&hotspot->scopes) == TRUST_PROVEN && hotspot_nearby_in_place(nearby)) {
+    if (scopes->believed && hotspot_nearby_in_place(nearby)) {
         scopes->data = hotspot_view(hotspot, nearby, nmethod->data, nmethod->data_size);
         scopes->metadata = hotspot_view(hotspot, nearby, nmethod->metadata, metadata_size);
         return scopes->data && scopes->metadata;
@@ -132,6 +132,7 @@ bool hotspot_scopes_begin(struct hotspot *hotspot, struct hotspot_nearby *nearby
     scopes->end = nmethod->scopes_at > nmethod->pcs_at ? nmethod->scopes_at : nmethod->data_size;
     scopes->excluded = unsigned5_excluded(hotspot->major);
     scopes->bare = 0;
+    scopes->believed = atomic_load(&hotspot->scopes) == TRUST_PROVEN;
     return find_data(nearby, scopes);
 }
 

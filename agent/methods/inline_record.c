@@ -2,7 +2,9 @@
  * The record has jmethodIDs, and an id stands for what the method is now: of a class that was
  * redefined the new one, also in code that was compiled from the old. The nmethod itself has the
  * Methods. The record was made from its scopes (create_inline_record in prims/jvmtiExport.cpp), so
- * the two must agree in everything they both say, and what does not is not believed.
+ * the two must agree in everything they both say, and what does not is not believed. Once they
+ * have, of the record only the places and the number of their frames are looked at: its bytecodes
+ * and ids lie apart for each place, and to fetch them takes longer than all else.
  */
 #include "agent/methods/inline_record.h"
 
@@ -88,6 +90,13 @@ static struct known_scope *slot_of(const struct inline_scopes *scopes, uint32_t 
     return &scopes->known[number * UINT32_C(0x9e3779b9) >> (32 - KNOWN_LOG2)];
 }
 
+/* Whether that is the bytecode of a place's frame. */
+static bool has_bci(const struct inline_scopes *scopes, const PCStackInfo *info, jint n,
+                    int32_t bci)
+{
+    return scopes->scopes.believed || info->bcis[n] == bci;
+}
+
 /*
  * The frame of a place's innermost scope: those of its scopes that are not known are decoded, and
  * become frames from the outermost on. False: they are not as the record has them. Of those that
@@ -107,14 +116,14 @@ static bool frame_of(const struct inline_code *code, struct inline_scopes *scope
     for (; number != 0 && known->key != base + number; known = slot_of(scopes, number)) {
         struct hotspot_scope scope;
         if (n == count || !hotspot_scopes_at(&scopes->scopes, number, &scope) ||
-            scope.bci != info->bcis[n]) {
+            !has_bci(scopes, info, n, scope.bci)) {
             return false;
         }
         scopes->chain[n++] = (struct new_scope){number, scope.bci, scope.method};
         number = scope.sender;
     }
     if (number != 0) {
-        if (known->depth != count - n || known->bci != info->bcis[n]) {
+        if (known->depth != count - n || !has_bci(scopes, info, n, known->bci)) {
             return false;
         }
         *frame = known->frame;
@@ -124,9 +133,8 @@ static bool frame_of(const struct inline_code *code, struct inline_scopes *scope
     while (n-- > 0) {
         const struct new_scope *scope = &scopes->chain[n];
         const jint depth = count - n;
-        const uint64_t id = (uint64_t)(uintptr_t)info->methods[n];
         const method_key key = depth == 1 ? (method_key)(uintptr_t)code->method : scope->method;
-        *frame = inline_builder_frame(builder, *frame, key, id, scope->bci);
+        *frame = inline_builder_frame(builder, *frame, key, &info->methods[n], scope->bci);
         *slot_of(scopes, scope->number) =
             (struct known_scope){base + scope->number, *frame, depth, scope->bci};
     }

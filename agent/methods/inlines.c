@@ -179,7 +179,7 @@ static uint32_t new_node(struct inline_builder *builder, uint32_t parent, uint32
  * is NULL where its key and id have to tell it.
  */
 static uint32_t child_node(struct inline_builder *builder, uint32_t parent, uint32_t call_line,
-                           method_key key, uint64_t id, const struct java_method *method)
+                           method_key key, const void *id, const struct java_method *method)
 {
     const struct growing_node *nodes = builder->growing;
     for (uint32_t slot = slot_of(builder, parent, key, call_line); builder->slots[slot] != NONE;
@@ -269,7 +269,7 @@ static void locate(struct inline_builder *builder, struct frame *frame)
     frame->line = at.line;
     if (at.inlined && builder->depth != INLINE_OFF) {
         const method_key key = (method_key)(uintptr_t)at.inlined;
-        uint32_t node = child_node(builder, frame->own, at.line, key, key, at.inlined);
+        uint32_t node = child_node(builder, frame->own, at.line, key, NULL, at.inlined);
         if (node != NONE) {
             frame->node = node;
             frame->line = at.inlined_line;
@@ -283,7 +283,7 @@ static void locate(struct inline_builder *builder, struct frame *frame)
 }
 
 uint32_t inline_builder_frame(struct inline_builder *builder, uint32_t sender, method_key key,
-                              uint64_t id, int32_t bci)
+                              const void *id, int32_t bci)
 {
     const uint32_t number = builder->frame_count;
     if (!ARRAY_RESERVE(builder->frames, builder->frame_room, number + 1)) {
@@ -343,7 +343,7 @@ void inline_builder_add(struct inline_builder *builder, uint32_t end, const meth
     }
     builder->frame_count = depth;
     for (; n > 0 && !builder->failed; n--) {
-        frame = inline_builder_frame(builder, frame, methods[n - 1], methods[n - 1], bcis[n - 1]);
+        frame = inline_builder_frame(builder, frame, methods[n - 1], NULL, bcis[n - 1]);
     }
     inline_builder_place(builder, end, frame);
 }

@@ -23,9 +23,9 @@ enum inline_depth {
     INLINE_OFF,  /* rows with the lines of the compiled method itself; no tree */
 };
 
-/* Tells the method of a key, which is the id or goes with that, or NULL where it cannot be known.
- */
-typedef const struct java_method *(*method_resolver)(void *context, method_key key, uint64_t id);
+/* Tells the method of a key, or NULL where it cannot be known. `id`: where the jmethodID is that
+ * goes with it; NULL: the key is that. */
+typedef const struct java_method *(*method_resolver)(void *context, method_key key, const void *id);
 
 struct inline_builder;
 
@@ -46,7 +46,7 @@ void inline_builder_begin(struct inline_builder *builder, enum inline_depth dept
  * memory.
  */
 uint32_t inline_builder_frame(struct inline_builder *builder, uint32_t sender, method_key key,
-                              uint64_t id, int32_t bci);
+                              const void *id, int32_t bci);
 
 /*
  * Adds the code from where the last call ended up to the offset `end`, whose innermost frame that

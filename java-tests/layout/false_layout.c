@@ -171,7 +171,7 @@ static struct {
 
 static const struct java_method any_method;
 
-static const struct java_method *resolve(void *unused, method_key key, uint64_t id)
+static const struct java_method *resolve(void *unused, method_key key, const void *id)
 {
     (void)unused;
     return key && id ? &any_method : NULL;
