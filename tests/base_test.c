@@ -148,7 +148,7 @@ TEST(test_file_appears_when_finished)
     snprintf(path, sizeof path, "%s/result", directory);
 
     assert_int_equal(output_file_open(path, &file), 0);
-    output_file_printf(file, "%s %d", "hello", 7);
+    output_file_put(file, "hello 7", 7);
     assert_int_equal(output_file_tell(file), 7);
     assert_int_not_equal(access(path, F_OK), 0);
     output_file_put_at(file, 0, "H", 1);

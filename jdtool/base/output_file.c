@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,33 +156,6 @@ void output_file_put(struct output_file *file, const void *bytes, size_t size)
         file->used += size;
         file->at += size;
     }
-}
-
-void output_file_printf(struct output_file *file, const char *format, ...)
-{
-    char text[1024];
-    va_list args;
-    va_start(args, format);
-    int size = vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    if (size < 0) {
-        output_file_fail(file, -EINVAL);
-        return;
-    }
-    if ((size_t)size < sizeof text) {
-        output_file_put(file, text, (size_t)size);
-        return;
-    }
-    char *longer = NULL;
-    va_start(args, format);
-    size = vasprintf(&longer, format, args);
-    va_end(args);
-    if (size < 0) {
-        output_file_fail(file, -ENOMEM);
-        return;
-    }
-    output_file_put(file, longer, (size_t)size);
-    free(longer);
 }
 
 void output_file_put_at(struct output_file *file, uint64_t offset, const void *bytes, size_t size)

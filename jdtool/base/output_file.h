@@ -35,8 +35,6 @@ int output_file_descriptor(const struct output_file *file);
 
 /* Appends; small pieces are gathered. */
 void output_file_put(struct output_file *file, const void *bytes, size_t size);
-void output_file_printf(struct output_file *file, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
 
 /* Overwrites what was put before, or puts it further behind, where a hole is left (sparse); where
  * output_file_put goes on is not changed. */

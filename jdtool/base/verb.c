@@ -175,6 +175,12 @@ int verb_options(const struct verb *verb, int argc, char **argv, const struct ve
             status = take_option(&parser, letter);
         }
     }
+    if (!status && verb->words == VERB_HAS_NO_WORDS && optind < argc) {
+        status = wrong_usage(verb, "unexpected argument: %s%s", argv[optind],
+                             verb->hint ? verb->hint : "");
+    } else if (!status && verb->words == VERB_HAS_ONE_FILE && argc - optind != 1) {
+        status = wrong_usage(verb, "one FILE is needed");
+    }
     return status;
 }
 

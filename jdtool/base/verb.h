@@ -16,8 +16,16 @@ enum exit_status {
     STATUS_USAGE = 2,
 };
 
+/* What stands on a verb's command line beside options; verb_options refuses all else. */
+enum verb_words {
+    VERB_CHECKS_WORDS, /* it looks itself */
+    VERB_HAS_NO_WORDS,
+    VERB_HAS_ONE_FILE,
+};
+
 struct verb {
     const char *name;
+    enum verb_words words;
     /* Prints to stdout, returns an exit_status. argv[0] is the verb's name, as getopt wants it. */
     int (*run)(const struct verb *verb, int argc, char **argv);
     const char *usage;  /* of jdtool's: the arguments, in one line; NULL: `help` begins with it */

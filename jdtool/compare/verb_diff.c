@@ -537,9 +537,6 @@ static int parse(const struct verb *verb, int argc, char **argv, struct diff *di
     diff->argv = argv;
     int status = verb_options(verb, argc, argv, options, diff);
     diff->leaves_start &= !diff->work;
-    if (status == STATUS_DONE && optind < argc) {
-        status = wrong_usage(verb, "unexpected argument '%s'", argv[optind]);
-    }
     if (status == STATUS_DONE &&
         (diff->counts[SIDE_BEFORE] < RUNS_LEAST || diff->counts[SIDE_AFTER] < RUNS_LEAST)) {
         status = wrong_usage(verb,
@@ -736,6 +733,7 @@ static int run_verb(const struct verb *verb, int argc, char **argv)
 
 const struct verb verb_diff = {
     .name = "diff",
+    .words = VERB_HAS_NO_WORDS,
     .run = run_verb,
     .usage = "--before DIR... --after DIR... [OPTIONS]",
     .help =

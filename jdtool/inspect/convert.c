@@ -604,9 +604,6 @@ static int run(const struct verb *verb, int argc, char **argv)
     if (choice.samply != (choice.source_path != NULL)) {
         return wrong_usage(verb, "--samply needs --source-path, and is all that does");
     }
-    if (argc - optind != 1) {
-        return wrong_usage(verb, "one FILE is needed");
-    }
     return choice.samply
                ? convert_with_sources(argv[optind], choice.out, choice.to_tree, choice.source_path)
                : convert_file(argv[optind], choice.out, choice.to_tree, NULL);
@@ -614,6 +611,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 
 const struct verb verb_convert = {
     .name = "convert",
+    .words = VERB_HAS_ONE_FILE,
     .run = run,
     .confined = true,
     .usage = "[--lines on|tree] [--samply --source-path PATH] FILE -o OUT",

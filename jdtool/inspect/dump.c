@@ -462,9 +462,6 @@ static int run(const struct verb *verb, int argc, char **argv)
     if (status) {
         return status;
     }
-    if (argc - optind != 1) {
-        return wrong_usage(verb, "one FILE is needed");
-    }
     if (jitdump_reader_open(argv[optind], &listing.reader) < 0) {
         return STATUS_FAILED;
     }
@@ -486,6 +483,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 
 const struct verb verb_dump = {
     .name = "dump",
+    .words = VERB_HAS_ONE_FILE,
     .run = run,
     .confined = true,
     .usage = "[--brief] [--code] [--name TEXT] FILE",

@@ -59,9 +59,6 @@ static int run(const struct verb *verb, int argc, char **argv)
     if (status) {
         return status;
     }
-    if (argc - optind != 1) {
-        return wrong_usage(verb, "one FILE is needed");
-    }
     struct code_index *index;
     if (code_index_open(argv[optind], &index) < 0) {
         return STATUS_FAILED;
@@ -77,6 +74,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 
 const struct verb verb_map = {
     .name = "map",
+    .words = VERB_HAS_ONE_FILE,
     .run = run,
     .confined = true,
     .usage = "[--at NS] FILE",

@@ -409,14 +409,12 @@ static int run(const struct verb *verb, int argc, char **argv)
     if (!out) {
         return wrong_usage(verb, "-o OUT is needed");
     }
-    if (argc - optind != 1) {
-        return wrong_usage(verb, "one FILE is needed");
-    }
     return repair_file(argv[optind], out);
 }
 
 const struct verb verb_repair = {
     .name = "repair",
+    .words = VERB_HAS_ONE_FILE,
     .run = run,
     .confined = true,
     .usage = "FILE -o OUT",

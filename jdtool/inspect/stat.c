@@ -260,9 +260,6 @@ static int run(const struct verb *verb, int argc, char **argv)
     if (status) {
         return status;
     }
-    if (argc - optind != 1) {
-        return wrong_usage(verb, "one FILE is needed");
-    }
     const char *path = argv[optind];
     struct jitdump_reader *reader;
     if (jitdump_reader_open(path, &reader) < 0) {
@@ -310,6 +307,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 
 const struct verb verb_stat = {
     .name = "stat",
+    .words = VERB_HAS_ONE_FILE,
     .run = run,
     .confined = true,
     .usage = "[--json] FILE",

@@ -419,9 +419,6 @@ static int run(const struct verb *verb, int argc, char **argv)
     if (status) {
         return status;
     }
-    if (optind < argc) {
-        return wrong_usage(verb, "unknown argument: %s", argv[optind]);
-    }
     leftovers_find(cleaning.all, take, &cleaning);
     probes_find_left(take_probes, &cleaning);
     char size[TEXT_SIZE_MAX];
@@ -437,6 +434,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 
 const struct verb live_clean = {
     .name = "clean",
+    .words = VERB_HAS_NO_WORDS,
     .run = run,
     .help = "usage: jdperf clean [-n] [--all]\n"
             "\n"

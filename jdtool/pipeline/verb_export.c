@@ -43,9 +43,6 @@ static int parse(const struct verb *verb, int argc, char **argv, struct export_a
     if (status) {
         return status;
     }
-    if (optind < argc) {
-        return wrong_usage(verb, "unexpected argument '%s'", argv[optind]);
-    }
     if (!arguments->input.input || !arguments->order.settings.path || !arguments->has_format) {
         return wrong_usage(verb, "-i RECORDING, --format FORMAT and -o RESULT are needed");
     }
@@ -91,6 +88,7 @@ static int run_verb(const struct verb *verb, int argc, char **argv)
 
 const struct verb verb_export = {
     .name = "export",
+    .words = VERB_HAS_NO_WORDS,
     .run = run_verb,
     .usage = "-i RECORDING|DIR --format FORMAT -o RESULT [OPTIONS]",
     .help = "Writes a profile in another format, for other viewers and for servers:\n"

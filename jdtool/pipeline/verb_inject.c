@@ -280,9 +280,6 @@ static int parse(const struct verb *verb, int argc, char **argv, struct inject_o
     if (status) {
         return status;
     }
-    if (optind < argc) {
-        return wrong_usage(verb, "unexpected argument '%s'", argv[optind]);
-    }
     if (!options->stream.input || !options->result.output) {
         return wrong_usage(verb, "-i RECORDING and -o RESULT are needed");
     }
@@ -334,6 +331,7 @@ static int run_verb(const struct verb *verb, int argc, char **argv)
 
 const struct verb verb_inject = {
     .name = "inject",
+    .words = VERB_HAS_NO_WORDS,
     .run = run_verb,
     .usage = "-i RECORDING -o RESULT [OPTIONS]",
     .help =

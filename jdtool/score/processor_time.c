@@ -2,7 +2,7 @@
 
 #include "jdtool/base/array.h"
 #include "jdtool/base/others_file.h"
-#include "jdtool/base/output_file.h"
+#include "jdtool/base/packed_output.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -68,18 +68,19 @@ int64_t processor_times_read(const char *path, struct processor_time **times)
 
 int processor_times_write(const char *path, const struct processor_time *times, uint32_t count)
 {
-    struct output_file *file;
-    int err = output_file_open(path, &file);
+    struct packed_output *file;
+    int err = packed_output_open(path, false, &file);
     if (err) {
         return err;
     }
     for (uint32_t i = 0; i < count; i++) {
         if (times[i].is_known) {
-            output_file_printf(file, "%" PRIu32 " %" PRIu64 " %" PRIu64 "%s\n", times[i].pid,
-                               times[i].ns, times[i].more, times[i].is_unprobed ? " unprobed" : "");
+            packed_output_printf(file, "%" PRIu32 " %" PRIu64 " %" PRIu64 "%s\n", times[i].pid,
+                                 times[i].ns, times[i].more,
+                                 times[i].is_unprobed ? " unprobed" : "");
         } else {
-            output_file_printf(file, "%" PRIu32 " unknown\n", times[i].pid);
+            packed_output_printf(file, "%" PRIu32 " unknown\n", times[i].pid);
         }
     }
-    return output_file_finish(file);
+    return packed_output_finish(file);
 }

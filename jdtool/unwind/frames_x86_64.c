@@ -28,7 +28,6 @@ static const uint8_t dwarf_of[16] = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 1
 #define RBP 6
 #define RSP 7
 #define RBX 3
-#define RDX 1
 #define R13 13
 
 /* The verified entry is not further from the code's start: an inline cache check is in between. */

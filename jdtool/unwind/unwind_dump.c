@@ -398,9 +398,6 @@ static int run(const struct verb *verb, int argc, char **argv)
     if (status) {
         return status;
     }
-    if (argc - optind != 1) {
-        return wrong_usage(verb, "one FILE is needed");
-    }
     if (!choice.output) {
         return wrong_usage(verb, "-o FILE is needed");
     }
@@ -410,6 +407,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 
 const struct verb verb_unwind = {
     .name = "unwind",
+    .words = VERB_HAS_ONE_FILE,
     .run = run,
     .confined = true,
     .prepare = ask_perf,

@@ -83,9 +83,6 @@ static int parse(const struct verb *verb, int argc, char **argv, struct report_v
         OPTION_END,
     };
     int status = verb_options(verb, argc, argv, options, report);
-    if (status == STATUS_DONE && optind < argc) {
-        status = wrong_usage(verb, "unexpected argument '%s'", argv[optind]);
-    }
     if (status == STATUS_DONE && !report->input.input) {
         status = wrong_usage(verb, "-i RECORDING is needed");
     }
@@ -129,6 +126,7 @@ static int run_verb(const struct verb *verb, int argc, char **argv)
 
 const struct verb verb_report = {
     .name = "report",
+    .words = VERB_HAS_NO_WORDS,
     .run = run_verb,
     .usage = "-i RECORDING|DIR [OPTIONS]",
     .help = "Prints the methods that took the most, a table for each event: the share of the\n"

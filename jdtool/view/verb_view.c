@@ -405,9 +405,6 @@ static int parse(const struct verb *verb, int argc, char **argv, struct view *vi
     };
     int status = take_front_end(verb, view, FRONT_END);
     status = status ? status : verb_options(verb, argc, argv, options, view);
-    if (!status && optind < argc) {
-        status = wrong_usage(verb, "unexpected argument '%s'", argv[optind]);
-    }
     if (!status && !view->input.input) {
         status = wrong_usage(verb, "-i RECORDING is needed");
     }
@@ -442,6 +439,7 @@ static int run_verb(const struct verb *verb, int argc, char **argv)
 
 const struct verb verb_view = {
     .name = "view",
+    .words = VERB_HAS_NO_WORDS,
     .run = run_verb,
     .usage = "-i RECORDING|DIR [OPTIONS]",
     .help =

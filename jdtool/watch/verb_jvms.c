@@ -136,9 +136,6 @@ static int run(const struct verb *verb, int argc, char **argv)
     if (status) {
         return status;
     }
-    if (optind < argc) {
-        return wrong_usage(verb, "unknown argument: %s", argv[optind]);
-    }
     if (waiting_start(&waiting)) {
         return STATUS_FAILED;
     }
@@ -182,6 +179,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 
 const struct verb live_jvms = {
     .name = "jvms",
+    .words = VERB_HAS_NO_WORDS,
     .run = run,
     .help = "usage: jdperf jvms\n"
             "\n"
