@@ -552,6 +552,7 @@ TEST_WITH(a_jvm_is_called_by_main_class_or_program, scratch_create, scratch_remo
         {"/usr/lib/jvm/bin/java", "Main x", "-Xint", "-ea"},
         {"java-21", "Main x", "--enable-native-access", "ALL-UNNAMED"},
         {"java", "Main x", "-cp", path},
+        {"java", "Main x", "@/tmp/cp_4fe1.argfile", "-ea"},
         {"java", "shop/Main Main x", "--module", "shop/Main"},
         {"javac", "javac -s -- -d out Main x", "-d", "out"},
         {"/opt/shop/bin/shop", "shop -s -- -d out Main x", "-d", "out"},

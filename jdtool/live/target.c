@@ -280,7 +280,9 @@ void process_java_name(const struct live_process *process, char *name, size_t si
     /* javac and the like have their main class within, programs that hold a JVM name none: they go
      * by their own names. */
     const char *at = is_java ? text + strlen(text) + 1 : program;
-    while (is_java && at < end && *at == '-') {
+    /* A file of options, which IDEs make, has a name by chance; it is the last where it has the
+     * class as well. */
+    while (is_java && at < end && (*at == '-' || (*at == '@' && at + strlen(at) + 1 < end))) {
         bool last = strcmp(at, "-jar") == 0 || strcmp(at, "-m") == 0 || strcmp(at, "--module") == 0;
         for (size_t i = 0; i < sizeof with_value / sizeof *with_value; i++) {
             if (strcmp(at, with_value[i]) == 0) {
