@@ -304,6 +304,15 @@ TEST(scopes_name_each_frame)
         assert_int_equal(code->range_count, 2);
         assert_in(code, 0, &known_a, 16);
         assert_in(code, 1, &known_b, 40);
+        /* One that agrees proves nothing yet; one that does not breaks nothing any more. */
+        code->bcis[1][0]++;
+        assert_false(read_scopes(code, &scopes));
+        code->bcis[1][0]--;
+        for (int more = 1; more < 16; more++) {
+            assert_int_equal(atomic_load(&code->hotspot.scopes), TRUST_UNPROVEN);
+            assert_true(read_scopes(code, &scopes));
+        }
+        assert_int_equal(atomic_load(&code->hotspot.scopes), TRUST_PROVEN);
         code->info[0].bcis = code->info[1].bcis = NULL; /* they have been seen to be the scopes' */
         assert_true(read_scopes(code, &scopes));
         assert_int_equal(code->range_count, 2);

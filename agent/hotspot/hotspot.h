@@ -137,7 +137,7 @@ bool hotspot_scopes_at(const struct hotspot_scopes *scopes, uint32_t number,
 void hotspot_scopes_free(struct hotspot_scopes *scopes);
 
 /* Whether what was read was as JVMTI told it. When it is not so at first nothing is read any more,
- * and a message says so. */
+ * and a message says so; when it has been so of several, not all of it is compared any more. */
 void hotspot_scopes_were(struct hotspot *hotspot, bool as_told);
 
 /* ---- Methods (hotspot_class.c, hotspot_method.c) ---- */

@@ -33,6 +33,7 @@ struct hotspot {
     atomic_int blobs;    /* enum trust, for the code cache and what blobs say */
     atomic_int nmethods; /* for what an nmethod was compiled from: never broken */
     atomic_int scopes;   /* for what nmethods say of inlined methods */
+    atomic_int agreed;   /* nmethods whose scopes were as JVMTI told them */
     atomic_int methods;  /* for classes and methods */
 };
 

@@ -25,6 +25,9 @@
 /* Larger nmethods than any there is room for in a code cache's heap. */
 #define DATA_MAX ((size_t)64 << 20)
 
+/* So many nmethods have to be as JVMTI tells them before it is no longer asked. */
+#define AGREED_ENOUGH 16
+
 void hotspot_scopes_free(struct hotspot_scopes *scopes)
 {
     free(scopes->copy);
@@ -140,8 +143,11 @@ void hotspot_scopes_were(struct hotspot *hotspot, bool as_told)
 {
     int unproven = TRUST_UNPROVEN;
     if (as_told) {
-        (void)atomic_compare_exchange_strong(&hotspot->scopes, &unproven, TRUST_PROVEN);
-    } else if (atomic_load(&hotspot->scopes) == TRUST_UNPROVEN) {
+        if (atomic_load(&hotspot->scopes) == TRUST_UNPROVEN &&
+            atomic_fetch_add(&hotspot->agreed, 1) + 1 >= AGREED_ENOUGH) {
+            (void)atomic_compare_exchange_strong(&hotspot->scopes, &unproven, TRUST_PROVEN);
+        }
+    } else if (atomic_load(&hotspot->agreed) == 0) {
         hotspot_scopes_broken(hotspot);
     }
 }
