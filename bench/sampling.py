@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""What sampling with copied stacks costs the program: bench/programs/Rounds.java on an H2 database, recorded and
-named as jdperf record does it, while perf's events are switched on and off every half second. Whatever else slows the
-machine or this JVM is in both halves; processes started one by one differ by more than what is looked for.
+"""What sampling costs the program: bench/programs/Rounds.java on an H2 database under jdperf record, whose events are
+switched on and off every quarter of a second. Whatever else slows the machine or this JVM is in both halves; processes
+started one by one differ by more than what is looked for. In the same JVM, by turns: perf's own samples as often, without
+stacks, which is the interrupt alone; and samples of a process that sleeps, which cost nothing: what is found for them is
+what switching does. With ASYNC_PROFILER=libasyncProfiler.so, its samples too.
 
 With --alloc it is allocations that are recorded, not processor time: sessions of the agent with and without them, in
 turns, an allocation each so many bytes.
@@ -12,9 +14,13 @@ not, and each sample costs what it costs (--frequency 990, --alloc 65536). Needs
 from --h2.
 """
 import argparse
+import atexit
 import bisect
+import ctypes
+import fcntl
 import os
 import random
+import signal
 import statistics
 import subprocess
 import sys
@@ -23,28 +29,52 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 H2 = "2.2.224"
+LIBC = ctypes.CDLL(None)
+OURS = "jdperf record"
+CHILDREN = []
 DEFAULT_RATE = 99  # of jdperf record
 DEFAULT_DISTANCE = 512 * 1024  # bytes, of its --alloc
 
 
-class Control:
-    """The pipes by which perf is told."""
+class Events:
+    """What a process and its children sample, to be switched from outside."""
+    DESCRIPTOR = "anon_inode:[perf_event]"
+    PIDFD_GETFD, ENABLE, DISABLE = 438, 0x2400, 0x2401  # pidfd_getfd(2), perf_event_open(2)
 
-    def __init__(self):
-        self.its_control, self.control = os.pipe()
-        self.ack, self.its_ack = os.pipe()
+    def __init__(self, pid):
+        self.all = []
+        deadline = time.monotonic() + 30
+        while not self.all:
+            if time.monotonic() > deadline:
+                sys.exit("bench: nothing is sampled")
+            time.sleep(1)
+            for process in family(pid):
+                self.take(process)
+        self.say(b"disable")
 
-    def descriptors(self):
-        return self.its_control, self.its_ack
+    def take(self, pid):
+        process = os.pidfd_open(pid)
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            try:
+                if os.readlink(f"/proc/{pid}/fd/{name}") == self.DESCRIPTOR:
+                    self.all.append(LIBC.syscall(self.PIDFD_GETFD, process, int(name), 0))
+            except FileNotFoundError:
+                pass
+        os.close(process)
 
     def say(self, command):
-        os.write(self.control, command + b"\n")
-        said = b""
-        while b"ack" not in said:
-            got = os.read(self.ack, 16)
-            if not got:
-                sys.exit("bench: perf has ended")
-            said += got
+        for event in self.all:
+            fcntl.ioctl(event, self.ENABLE if command == b"enable" else self.DISABLE, 0)
+
+
+def family(pid):
+    """A process and all below it."""
+    found = [pid]
+    for one in found:
+        for task in os.listdir(f"/proc/{one}/task"):
+            with open(f"/proc/{one}/task/{task}/children", encoding="ascii") as children:
+                found += map(int, children.read().split())
+    return found
 
 
 class Allocations:
@@ -64,11 +94,14 @@ class Allocations:
             if words[:1] == ["LOAD"] and 0 <= address - int(words[2], 16) < int(words[4], 16):
                 offset = address - int(words[2], 16) + int(words[1], 16)
         self.define(f"p:{self.group}/alloc {agent}:{offset:#x} value=%di:u64 base=%si:u64 scale=%dx:u32 name=+0(%cx):string far=%r8:u32")
+        atexit.register(self.end)
 
     def define(self, text):
         events = os.open(self.EVENTS, os.O_WRONLY | os.O_APPEND) # which cannot be sought in, as open() does
-        os.write(events, text.encode() + b"\n")
-        os.close(events)
+        try:
+            os.write(events, text.encode() + b"\n")
+        finally:
+            os.close(events)
 
     def events(self):
         words = []
@@ -95,7 +128,24 @@ class Allocations:
         self.begun = self.count()
 
     def end(self):
-        self.define(f"-:{self.group}/alloc")
+        for _ in range(50):  # the kernel lets go of perf's events a moment after perf
+            try:
+                return self.define(f"-:{self.group}/alloc")
+            except OSError:
+                time.sleep(0.1)
+
+
+def child(*arguments, **more):
+    CHILDREN.append(subprocess.Popen(*arguments, **more))
+    return CHILDREN[-1]
+
+
+def end_children():
+    """Ctrl-C, which jdperf and perf take for the end of what they record."""
+    for process in reversed(CHILDREN):
+        process.send_signal(signal.SIGINT)
+        process.wait()
+    CHILDREN.clear()
 
 
 def h2_jar(build):
@@ -106,21 +156,28 @@ def h2_jar(build):
     return jar
 
 
-def switched(seconds, control):
-    """Switches perf's events on and off; the spans between, (BEGIN, END, whether on)."""
-    spans, on, begin = [], False, time.monotonic_ns()
+def switched(seconds, arms, length):
+    """Switches each arm on and off, in an order by chance; the spans between, (BEGIN, END, name of the arm or None)."""
+    spans, on, begin = [], None, time.monotonic_ns()
     last = begin + seconds * 1_000_000_000
+    order = []
     while time.monotonic_ns() < last:
-        time.sleep(random.uniform(0.4, 0.6))
+        time.sleep(random.uniform(0.8, 1.2) * length)
         end = time.monotonic_ns()
-        control.say(b"disable" if on else b"enable")
         spans.append((begin, end, on))
-        on, begin = not on, time.monotonic_ns()
+        if on:
+            arms[on].say(b"disable")
+            on = None
+        else:
+            order = order or random.sample(list(arms), len(arms))
+            on = order.pop()
+            arms[on].say(b"enable")
+        begin = time.monotonic_ns()
     return spans
 
 
-def costs(rounds, spans):
-    """For each span with sampling, the time of its rounds over that of the spans on either side."""
+def costs(rounds, spans, arm):
+    """For each span of the arm, the time of its rounds over that of the spans on either side."""
     ends = [end for end, _ in rounds]
     means = []
     for begin, end, _ in spans:
@@ -129,7 +186,7 @@ def costs(rounds, spans):
         means.append(statistics.fmean(took for _, took in inside) if inside else None)
     found = []
     for i in range(1, len(spans) - 1):
-        if spans[i][2] and means[i - 1] and means[i] and means[i + 1]:
+        if spans[i][2] == arm and means[i - 1] and means[i] and means[i + 1]:
             found.append(2 * means[i] / (means[i - 1] + means[i + 1]) - 1)
     return found
 
@@ -138,56 +195,59 @@ def measure_allocations(options, build, scratch):
     """Costs of the spans, and events a second of the program's processor time in them."""
     rounds = os.path.join(scratch, "rounds")
     switch = Allocations(build, scratch, options.alloc)
-    jvm = subprocess.Popen(
+    jvm = child(
         [os.path.join(options.jdk, "bin", "java"), "-Xms1g", "-Xmx1g", "-XX:+EnableDynamicAgentLoading",
+         "-XX:-UseDynamicNumberOfCompilerThreads", # perf refuses a filter where a thread ends meanwhile
          "-cp", f"{scratch}:{options.h2}", "Rounds", str(options.warm), str(options.seconds + 10), rounds],
         stdout=subprocess.PIPE)
     jvm.stdout.readline()
     switch.pid = jvm.pid
-    perf = subprocess.Popen(
+    perf = child(
         ["perf", "record", "-k", "mono", *switch.events(), "-o", "-", "--buildid-mmap", "-p", str(jvm.pid), "-m", "8M"],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=dict(os.environ, PERF_CONFIG="/dev/null"))
-    naming = subprocess.Popen([f"{build}/jdtool", "inject", "-q", "-i", "-", "-o", os.path.join(scratch, "named")],
+    naming = child([f"{build}/jdtool", "inject", "-q", "-i", "-", "-o", os.path.join(scratch, "named")],
                               stdin=perf.stdout)
     perf.stdout.close()
     switch.start("methods=off")
-    spans = switched(options.seconds, switch)
+    spans = switched(options.seconds, {OURS: switch}, 0.5)
     for process in (jvm, perf, naming):
         process.wait()
-    switch.end()
     with open(rounds, encoding="ascii") as lines:
         took = [tuple(map(int, line.split())) for line in lines]
     seconds = sum(spent for end, spent in took for begin, last, on in spans if on and begin < end <= last) / 1e9
-    return costs(took, spans), switch.hits / seconds
+    return {OURS: costs(took, spans, OURS)}, switch.hits / seconds
 
 
 def measure(options, build, scratch):
+    """Costs of the spans of each arm."""
     rounds = os.path.join(scratch, "rounds")
-    control = Control()
-    jvm = subprocess.Popen(
+    rate = ("-F", str(options.frequency))
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    peer = []
+    if "ASYNC_PROFILER" in os.environ:
+        peer = [f"-agentpath:{os.environ['ASYNC_PROFILER']}=start,event=cpu-clock,interval={10**9 // options.frequency},"
+                f"file={scratch}/peer.jfr"]
+    jvm = child(
         [os.path.join(options.jdk, "bin", "java"), "-Xms1g", "-Xmx1g", "-XX:+UnlockDiagnosticVMOptions",
-         "-XX:+DebugNonSafepoints", f"-agentpath:{build}/libjdagent.so=dir={scratch},methods=on",
-         "-cp", f"{scratch}:{options.h2}", "Rounds", str(options.warm), str(options.seconds + 5), rounds],
-        stdout=subprocess.PIPE)
+         "-XX:+DebugNonSafepoints", "-XX:+EnableDynamicAgentLoading", *peer, "-cp", f"{scratch}:{options.h2}", "Rounds",
+         str(options.warm), str(options.seconds + 30), rounds], stdout=subprocess.PIPE)
     jvm.stdout.readline()
-    perf = subprocess.Popen(
-        ["perf", "record", "-k", "mono", "-e", "cpu-clock", "-F", str(options.frequency), "-o", "-", "--buildid-mmap",
-         "-p", str(jvm.pid), "--call-graph", f"dwarf,{options.stack_size}", "-m", "4M", "-D", "-1",
-         "--control", "fd:{},{}".format(*control.descriptors())],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, pass_fds=control.descriptors(),
-        env=dict(os.environ, PERF_CONFIG="/dev/null"))
-    naming = subprocess.Popen([f"{build}/jdtool", "inject", "-q", "-i", "-", "-o", os.path.join(scratch, "named")],
-                              stdin=perf.stdout)
-    perf.stdout.close()
-    for descriptor in control.descriptors():
-        os.close(descriptor)
-    control.say(b"disable")
-    spans = switched(options.seconds, control)
-    for process in (jvm, perf, naming):
-        if process.wait() != 0 and process is not perf:
-            sys.exit(f"bench: {process.args[0]} failed")
+    sleeper = child(["sleep", str(options.seconds + 60)])
+    perf = ["perf", "record", "-e", "cpu-clock", *rate, "-o", "/dev/null"]
+    recorders = {
+        OURS: child([os.path.join(HERE, "..", "scripts", "jdperf"), "record", *rate, "--stacks", options.stacks,
+                                "-o", os.path.join(scratch, "profile"), "-p", str(jvm.pid)],
+                               env=dict(os.environ, JDAGENT_BUILD=build), **quiet),
+        "perf without stacks": child([*perf, "-a"], **quiet),
+        "samples of nobody": child([*perf, "-p", str(sleeper.pid)], **quiet)}
+    arms = {name: Events(process.pid) for name, process in recorders.items()}
+    if peer:
+        arms["async-profiler"] = Events(jvm.pid)
+    spans = switched(options.seconds, arms, options.span)
+    end_children()
     with open(rounds, encoding="ascii") as lines:
-        return costs([tuple(map(int, line.split())) for line in lines], spans)
+        took = [tuple(map(int, line.split())) for line in lines if line.endswith("\n")]
+    return {name: costs(took, spans, name) for name in arms}
 
 
 def middle(values):
@@ -205,42 +265,48 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--jdk", default="/usr/lib/jvm/java-17-openjdk-amd64")
     parser.add_argument("--frequency", type=int, default=DEFAULT_RATE)
-    parser.add_argument("--stack-size", type=int, default=65528)
+    parser.add_argument("--stacks", choices=("kernel", "copy"), default="kernel")
+    parser.add_argument("--span", type=float, default=0.25, help="seconds until the next switch")
     parser.add_argument("--alloc", type=int, help="bytes between allocations that are told")
     parser.add_argument("--seconds", type=int, default=120)
     parser.add_argument("--warm", type=int, default=20)
     parser.add_argument("--jvms", type=int, default=3)
     parser.add_argument("--h2")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as Ctrl-C, which leaves nothing
     build = os.path.abspath(os.environ.get("JDAGENT_BUILD", os.path.join(HERE, "..", "build")))
     options.h2 = options.h2 or h2_jar(build)
-    found, rates = [], []
+    found, rates = {}, []
     for _ in range(options.jvms):
         with tempfile.TemporaryDirectory(prefix="jdagent-bench.") as scratch:
             subprocess.run([os.path.join(options.jdk, "bin", "javac"), "-nowarn", "-d", scratch,
                             os.path.join(HERE, "programs", "Rounds.java")], check=True)
             if options.alloc:
                 more, rate = measure_allocations(options, build, scratch)
-                found += more
                 rates.append(rate)
             else:
-                found += measure(options, build, scratch)
-            print(f"{len(found)} spans, median {100 * statistics.median(found):+.2f} %", file=sys.stderr)
-    # The middle half: a collection or a busy neighbour in one span is not the sampler's.
-    mean, low, high = spread(found, middle)
+                more = measure(options, build, scratch)
+            for name, spans in more.items():
+                found.setdefault(name, []).extend(spans)
     rate, default = options.frequency, DEFAULT_RATE
-    what = f"{rate} Hz, {options.stack_size} bytes"
+    what = f"{rate} Hz, --stacks {options.stacks}"
     if options.alloc:
         rate = statistics.fmean(rates)
         default = rate * options.alloc / DEFAULT_DISTANCE
         what = f"an allocation each {options.alloc} bytes, {rate:.0f} a second of processor time"
-    print(f"{what}: {100 * mean:+.2f} % "
-          f"({100 * low:+.2f} to {100 * high:+.2f}, 95 %), {len(found)} spans")
-    one = [cost / rate for cost in (mean, low, high)]
-    print("a sample {:.0f} us ({:.0f} to {:.0f}), ".format(*(1e6 * cost for cost in one)) +
-          "at the default of {:.0f} a second {:+.2f} % ({:+.2f} to {:+.2f})".format(
-              default, *(100 * default * cost for cost in one)))
+    for name, spans in found.items():
+        # The middle half: a collection or a busy neighbour in one span is not the sampler's.
+        cost = spread(spans, middle)
+        print(f"{name}, {what}: " + "{:+.2f} % ({:+.2f} to {:+.2f}, 95 %), ".format(*(100 * one for one in cost)) +
+              f"{len(spans)} spans")
+        one = [each / rate for each in cost]
+        print("  a sample {:.0f} us ({:.0f} to {:.0f}), ".format(*(1e6 * each for each in one)) +
+              "at the default of {:.0f} a second {:+.2f} % ({:+.2f} to {:+.2f})".format(
+                  default, *(100 * default * each for each in one)))
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    finally:
+        end_children()

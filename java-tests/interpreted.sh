@@ -54,7 +54,7 @@ grep -q 'methods=on' "$scratch/said" || fail "nobody says that the table is miss
 
 # JDK 8 and 11 call what computes these from the method itself.
 if [ "$jdk_major" -ge 17 ] && my_part 0 "methods without a frame"; then
-    record entries -Xint Entries 4
+    record entries -Xint Entries 7
     read -r entries behind < <(perf script --max-stack 1000 --no-inline -i "$scratch/entries/once.data" -F ip,sym 2>/dev/null | awk '
         NF == 0 { above = ""; next }
         above == "Interpreter" { entries++; behind += $2 ~ /^Entries\.(maths|checksum)/ || $2 ~ /^java\.util\.zip\.CRC32/ }
