@@ -47,13 +47,13 @@ struct feed {
 /* ---- Which ---- */
 
 /* What only perf has, or why ours cannot; NULL: nothing. */
-static const char *lacks(struct feed *feed)
+static const char *lacks(const struct feed *feed)
 {
+    const struct counter *event = &feed->sampler_options.event;
     if (feed->options->sampler == SAMPLER_PERF) {
         return "";
     }
-    if (!counter_parse(feed->event, &feed->sampler_options.event) ||
-        counter_is_software(&feed->sampler_options.event)) {
+    if (!event->is_known || counter_is_software(event)) {
         return "only perf has the event";
     }
     return sampler_lacks(NULL, 0);
@@ -91,8 +91,8 @@ int feed_new(const struct watch_jvm_options *options, struct feed **out)
     if (!feed->event) {
         return failed_to(-ENOMEM, "start");
     }
-    const char *why = lacks(feed);
     (void)counter_parse(feed->event, &feed->sampler_options.event);
+    const char *why = lacks(feed);
     if (counter_is_software(&feed->sampler_options.event)) {
         info_message("how many %s a sample stands for is the kernel's guess, and can be many times "
                      "wrong; jdperf record -e %s counts them right",
