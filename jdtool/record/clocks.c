@@ -241,7 +241,8 @@ void clocks_start(struct clocks *clocks, const char *profile, pid_t command, boo
     clocks->begun = now_ms();
     if (command) { /* held back since it was made: nothing of its time is gone */
         int changes = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-        if (changes > 0 && inotify_add_watch(changes, profile, IN_CREATE) >= 0) {
+        clocks->watch = changes > 0 ? inotify_add_watch(changes, profile, IN_CREATE) : -1;
+        if (clocks->watch >= 0) {
             clocks->changes = changes;
         } else {
             descriptor_close(changes);
@@ -315,6 +316,9 @@ void clocks_finish(struct clocks *clocks)
     char path[PATH_MAX + 32];
     if (!clocks->profile) {
         return;
+    }
+    if (clocks->changes) { /* its close waits 17 ms for the kernel to free a watch: begun now */
+        (void)inotify_rm_watch(clocks->changes, clocks->watch);
     }
     look(clocks);
     if (clocks->of_machine) {
