@@ -143,6 +143,7 @@ if my_part 0 "a session that lacks events"; then
         fail "joined: $(tail -n 5 "$scratch/err")"
     grep -q 'the running session lacks methods' "$scratch/err" || fail "joined: nothing is said of methods: $(cat "$scratch/err")"
     grep -q 'alloc.*the running session lacks' "$scratch/err" || fail "joined: nothing is said: $(cat "$scratch/err")"
+    grep -q 'the profile is .*asked for, but not recorded: --alloc' "$scratch/err" || fail "joined: it is good: $(cat "$scratch/err")"
 fi
 kill "$pid"
 
@@ -204,10 +205,11 @@ if my_part 0 "an ordinary user" && part "an ordinary user" other_user_runs && pa
     mkdir -m 777 "$scratch/others"
     chmod 711 "$scratch"
     "${other[@]}" env HOME="$scratch/others" "$jdperf" record -o "$scratch/others/profile" -e cpu-clock:u -F 49 "${all[@]}" \
-        -- "$jdk/bin/java" -version >/dev/null 2>"$scratch/err" || true
+        -- "$jdk/bin/java" -cp "$classes" Events 1 alloc >/dev/null 2>"$scratch/err" || true
     grep -q -e '--alloc, --locks, --exceptions, --timeline: it needs uprobes.*as root' "$scratch/err" || fail "not root: $(cat "$scratch/err")"
     grep -q -e '--off-cpu: it needs .*as root' "$scratch/err" || fail "not root: $(cat "$scratch/err")"
     grep -q 'recording cpu-clock' "$scratch/err" || fail "not root: nothing is recorded: $(cat "$scratch/err")"
+    grep -q 'asked for, but not recorded: --alloc --locks --exceptions --off-cpu' "$scratch/err" || fail "not root: $(cat "$scratch/err")"
 fi
 
 # confined NAME WITHOUT COMMAND...: jdperf record as root without these capabilities, as in a container; COMMAND goes

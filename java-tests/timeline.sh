@@ -125,7 +125,7 @@ cp "$jdk/lib/server/libjvm.so" "$scratch/other/lib/server/"
 JAVA_HOME=$scratch/other "$jdperf" record -o "$scratch/script" -F 49 --timeline --exceptions -- \
     sh -c "'$jdk/bin/java' -cp '$classes' Doings 2; :" >"$scratch/log" 2>"$scratch/err" || fail "record: $(tail -n 5 "$scratch/err")"
 grep -q 'the profile is fair: .*1 of 1 JVMs report no exception events' "$scratch/err" || fail "another JDK: $(tail -n 12 "$scratch/err")"
-grep -q 'no deopt events: it runs another JDK' "$scratch/err" || fail "another JDK: $(tail -n 12 "$scratch/err")"
+grep -q 'no exception, deopt events: it runs another JDK' "$scratch/err" || fail "another JDK: $(tail -n 12 "$scratch/err")"
 rm -r "$scratch/other" "$scratch/script"
 
 # Attached to a JVM that runs, which was started without anything for us.

@@ -52,9 +52,11 @@ static void kill_it(pid_t pid)
 static struct processor_time left(void **state, struct clocks *clocks)
 {
     struct processor_time *times = NULL;
+    unsigned left_out;
     clocks_finish(clocks);
     clocks_free(clocks);
-    assert_int_equal(processor_times_read(scratch_path(state, PROCESSOR_TIME_FILE), &times), 1);
+    assert_int_equal(
+        processor_times_read(scratch_path(state, PROCESSOR_TIME_FILE), &times, &left_out), 1);
     struct processor_time time = times[0];
     free(times);
     return time;

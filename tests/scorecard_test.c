@@ -74,8 +74,12 @@ TEST(test_times_are_written_and_read)
         {.pid = 8},
         {.pid = 9, .is_known = true, .ns = 1, .is_unprobed = true}};
     struct processor_time *times;
-    assert_int_equal(processor_times_write(scratch_path(state, "times"), given, 3), 0);
-    assert_int_equal(processor_times_read(scratch_path(state, "times"), &times), 3);
+    unsigned left_out;
+    assert_int_equal(processor_times_write(scratch_path(state, "times"), given, 3,
+                                           LEFT_OUT_ALLOC | LEFT_OUT_TIMELINE),
+                     0);
+    assert_int_equal(processor_times_read(scratch_path(state, "times"), &times, &left_out), 3);
+    assert_int_equal(left_out, LEFT_OUT_ALLOC | LEFT_OUT_TIMELINE);
     assert_int_equal(times[0].pid, 7);
     assert_true(times[0].is_known);
     assert_true(times[0].ns == 123456789012);
@@ -86,15 +90,17 @@ TEST(test_times_are_written_and_read)
     assert_true(times[2].is_known && times[2].is_unprobed);
     free(times);
     /* Somebody else's: what is no line of ours is passed over, what is no file not read. */
-    write_times(state, "7 1\n\n9 2 3 4\nx\n-\n11 nobody\n12 1 2 probed\n10 5 6\n");
-    assert_int_equal(processor_times_read(scratch_path(state, "times"), &times), 1);
+    write_times(
+        state, "7 1\n\n9 2 3 4\nx\n-\n11 nobody\n12 1 2 probed\n10 5 6\nwithout --locks --sleep\n");
+    assert_int_equal(processor_times_read(scratch_path(state, "times"), &times, &left_out), 1);
+    assert_int_equal(left_out, LEFT_OUT_LOCKS);
     assert_int_equal(times[0].pid, 10);
     free(times);
-    assert_int_equal(processor_times_read(scratch_path(state, "none"), &times), -ENOENT);
+    assert_int_equal(processor_times_read(scratch_path(state, "none"), &times, &left_out), -ENOENT);
     assert_int_equal(mkfifo(scratch_path(state, "pipe"), 0600), 0);
-    assert_int_equal(processor_times_read(scratch_path(state, "pipe"), &times), -EINVAL);
+    assert_int_equal(processor_times_read(scratch_path(state, "pipe"), &times, &left_out), -EINVAL);
     assert_int_equal(symlink("times", scratch_path(state, "link")), 0);
-    assert_int_equal(processor_times_read(scratch_path(state, "link"), &times), -ELOOP);
+    assert_int_equal(processor_times_read(scratch_path(state, "link"), &times, &left_out), -ELOOP);
 }
 
 /* ---- Recordings ---- */
@@ -354,6 +360,7 @@ TEST(test_frozen_callers_are_judged)
         uint32_t frozen; /* of 200 */
         const char *verdict, *reason;
     } cases[] = {
+        {2, "good", "\"\""},
         {10, "good", "\"\""},
         {11, "fair", "\"5.5 % of the stacks lack callers, which are frozen in the heap\""},
         {200, "fair", "\"100.0 % of the stacks lack callers"},
@@ -368,7 +375,18 @@ TEST(test_frozen_callers_are_judged)
         }
         const char *card = card_of(state, &file, NULL);
         assert_judged(card, cases[i].verdict, cases[i].reason);
+        bool is_told = strstr(card, "are of virtual threads that resumed");
+        assert_int_equal(is_told, cases[i].frozen > 2);
     }
+}
+
+/* Allocations that this user may not have: all else is whole. */
+TEST(test_events_that_were_left_out_are_judged)
+{
+    struct perf_file file = begin_recording(state);
+    put_samples(&file, 1000, CODE, true);
+    const char *card = card_of(state, &file, "4242 10100000000 0\nwithout --alloc --locks\n");
+    assert_judged(card, "fair", "\"asked for, but not recorded: --alloc --locks\"");
 }
 
 /* A frame that says no more than Interpreter is none that has a name, where the stack could tell

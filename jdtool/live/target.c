@@ -81,33 +81,41 @@ static int version_of_home(const struct target *target)
     return at ? major_version(at + sizeof key - 1) : 0;
 }
 
-/* From its counters, hsperfdata_USER/PID, which it has mapped: there is no release file, or none
- * any more where a package's upgrade removed a JDK whose JVMs run on. A counter's name is followed
- * by its value, with NULs between for alignment. */
-static int version_of_counters(const struct target *target)
+/* One of its counters, in hsperfdata_USER/PID, which it has mapped. A counter's name is followed by
+ * its value, with NULs between for alignment. "": not known. */
+static void read_counter(const struct live_process *process, int root, uid_t uid, const char *key,
+                         char *value, size_t size)
 {
     static const struct mapped_name name = {
         .prefix = "", .digits = true, .suffix = "", .data = true};
-    static const char key[] = "java.property.java.version";
     enum { LIMIT = 64 << 10 };
     char path[PATH_MAX];
-    int fd = process_mapped(&target->process, &name, path) && strstr(path, "/hsperfdata_")
-                 ? target_open_file(target, path)
+    int fd = process_mapped(process, &name, path) && strstr(path, "/hsperfdata_")
+                 ? open_file_below(root, path, uid, O_RDONLY)
                  : -1;
     char *text = fd >= 0 ? malloc(LIMIT + 1) : NULL;
-    int version = 0;
+    value[0] = '\0';
     if (text) {
         ssize_t n = read(fd, text, LIMIT);
         const char *end = text + (n > 0 ? n : 0);
         text[n > 0 ? n : 0] = '\0';
-        const char *at = memmem(text, (size_t)(end - text), key, sizeof key);
-        for (at = at ? at + sizeof key : end; at < end && !*at; at++) {
+        const char *at = memmem(text, (size_t)(end - text), key, strlen(key) + 1);
+        for (at = at ? at + strlen(key) + 1 : end; at < end && !*at; at++) {
         }
-        version = major_version(at);
+        snprintf(value, size, "%s", at);
     }
     free(text);
     descriptor_close(fd);
-    return version;
+}
+
+/* There is no release file, or none any more where a package's upgrade removed a JDK whose JVMs run
+ * on. */
+static int version_of_counters(const struct target *target)
+{
+    char version[32];
+    read_counter(&target->process, target->root, target->uid, "java.property.java.version", version,
+                 sizeof version);
+    return major_version(version);
 }
 
 static void find_home(struct target *target)
@@ -246,6 +254,15 @@ static const char *program_of(const char *path, bool *is_java)
     return program;
 }
 
+/* Main class and arguments, as the JVM's launcher found them. */
+static void java_command(const struct live_process *process, char *name, size_t size)
+{
+    int root = openat(process->directory, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    uid_t uid = (uid_t)process_status(process, "Uid", false, 10);
+    read_counter(process, root, uid, "sun.rt.javaCommand", name, size);
+    descriptor_close(root);
+}
+
 void process_java_name(const struct live_process *process, char *name, size_t size)
 {
     enum { LIMIT = 1024 * 1024 }; /* a class path alone may have some 100 KB */
@@ -280,9 +297,9 @@ void process_java_name(const struct live_process *process, char *name, size_t si
     /* javac and the like have their main class within, programs that hold a JVM name none: they go
      * by their own names. */
     const char *at = is_java ? text + strlen(text) + 1 : program;
-    /* A file of options, which IDEs make, has a name by chance; it is the last where it has the
-     * class as well. */
-    while (is_java && at < end && (*at == '-' || (*at == '@' && at + strlen(at) + 1 < end))) {
+    bool has_file = false; /* of options, which IDEs make, and perhaps of the class */
+    while (is_java && at < end && (*at == '-' || *at == '@')) {
+        has_file |= *at == '@';
         bool last = strcmp(at, "-jar") == 0 || strcmp(at, "-m") == 0 || strcmp(at, "--module") == 0;
         for (size_t i = 0; i < sizeof with_value / sizeof *with_value; i++) {
             if (strcmp(at, with_value[i]) == 0) {
@@ -295,7 +312,14 @@ void process_java_name(const struct live_process *process, char *name, size_t si
             break;
         }
     }
-    at = at < end ? at : text;
+    if (has_file) {
+        java_command(process, name, size);
+        if (*name) {
+            free(read);
+            return;
+        }
+    }
+    at = at < end && !(has_file && !isalpha((unsigned char)*at)) ? at : text;
     size_t used = 0;
     for (; at < end && used + 1 < size; at++) {
         name[used] = *at;

@@ -341,7 +341,8 @@ void clocks_finish(struct clocks *clocks)
     }
     snprintf(path, sizeof path, "%s/%s", clocks->profile, PROCESSOR_TIME_FILE);
     if (times) {
-        (void)processor_times_write(path, times, count); /* told, and not known then */
+        (void)processor_times_write(path, times, count,
+                                    clocks->left_out); /* told, and not known then */
     }
     free(times);
 }

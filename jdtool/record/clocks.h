@@ -23,6 +23,7 @@ struct clocks {
     uint64_t listed;          /* when the directory was changed whose dumps are known; 0: not */
     int changes;              /* an inotify of it; 0: there is none */
     int watch;                /* its only one */
+    unsigned left_out;        /* of the events that were asked for: enum left_out */
     struct stat libjvm;       /* that has the recording's probes; st_ino 0: none has */
     struct jvm_clock {
         struct live_process process;

@@ -7,6 +7,7 @@
 #include "jdtool/objects/elf_file.h"
 #include "jdtool/record/probes.h"
 #include "jdtool/record/usdt_notes.h"
+#include "jdtool/score/processor_time.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -276,6 +277,15 @@ bool event_list_is_empty(const struct event_list *events)
 {
     return !events->alloc && !events->locks && !events->exceptions && !events->off_cpu &&
            !events->timeline && !events->deopts && !events->virtual_waits;
+}
+
+unsigned event_list_left_out(const struct event_list *events, const struct record_options *options)
+{
+    return (options->alloc && !events->alloc ? LEFT_OUT_ALLOC : 0) |
+           (options->locks && !events->locks ? LEFT_OUT_LOCKS : 0) |
+           (options->exceptions && !events->exceptions ? LEFT_OUT_EXCEPTIONS : 0) |
+           (options->off_cpu && !events->off_cpu ? LEFT_OUT_OFF_CPU : 0) |
+           (options->timeline && !events->timeline && !events->log ? LEFT_OUT_TIMELINE : 0);
 }
 
 void event_list_agent_options(const struct event_list *events, const struct record_options *options,

@@ -27,6 +27,9 @@ void event_list_choose(struct event_list *events, const struct record_options *o
 
 bool event_list_is_empty(const struct event_list *events);
 
+/* Those of enum left_out that were asked for and are not among them. */
+unsigned event_list_left_out(const struct event_list *events, const struct record_options *options);
+
 /* What the agent is to be told for them: ",alloc=N,locks=Nns,threads=on", or "". */
 void event_list_agent_options(const struct event_list *events, const struct record_options *options,
                               char *text, size_t size);

@@ -676,6 +676,7 @@ static int run(struct recorder *recorder)
     wait_for_the_end(recorder, recorder->deadline);
     bool is_cut = sampler_failed(recorder);
     perf_stop_sampling(&recorder->perf, &recorder->waiting);
+    recorder->clocks.left_out = event_list_left_out(&recorder->events, recorder->options);
     clocks_finish(&recorder->clocks);
     /* While it writes what it has. */
     for (uint32_t i = 0; i < recorder->jvm_count; i++) {

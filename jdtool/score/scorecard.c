@@ -353,7 +353,7 @@ static void settle(struct scorecard *scorecard)
 static void read_times(struct scorecard *scorecard)
 {
     const char *path = scorecard->options.processor_time;
-    int64_t count = path ? processor_times_read(path, &scorecard->times) : 0;
+    int64_t count = path ? processor_times_read(path, &scorecard->times, &scorecard->left_out) : 0;
     if (count < 0 && count != -ENOENT) {
         error_message("failed to read %s: %s", path, strerror((int)-count));
     }
@@ -654,6 +654,10 @@ static void judge_events(const struct scorecard *card, struct judgement *judgeme
 {
     const struct recording *recording = card->recording;
     char text[160];
+    char left_out[LEFT_OUT_WORDS_MAX];
+    left_out_words(card->left_out, left_out);
+    snprintf(text, sizeof text, "asked for, but not recorded:%s", left_out);
+    add_reason(judgement, *left_out ? VERDICT_FAIR : VERDICT_GOOD, text);
     for (uint32_t i = 0; i < recording->event_count; i++) {
         const char *event = recording->events[i].name;
         uint32_t lacking = 0;

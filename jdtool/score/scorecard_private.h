@@ -75,6 +75,7 @@ struct scorecard {
     /* What the kernel accounted to each JVM, by the end; NULL: nobody knows. */
     struct processor_time *times;
     uint32_t time_count;
+    unsigned left_out; /* of the events that were asked for: enum left_out */
 
     /* The same for each event of the recording, by its id. */
     struct scorecard_event {

@@ -70,27 +70,35 @@ static void warn(const struct warnings *warnings, const char *format, ...)
     warnings->tell(warnings->to, text);
 }
 
-/* Of the recording's events those that the JVM does not provide. */
+/* Of the recording's events those that the JVM does not provide: what misses them for one reason is
+ * one warning. */
 static void warn_of_lacks(const struct scorecard *card, const struct recorded_jvm *jvm,
                           const struct warnings *to)
 {
+    char of_agent[64] = "";
+    char of_libjvm[64] = "";
     for (uint32_t i = 0; i < card->recording->event_count; i++) {
         const char *event = card->recording->events[i].name;
-        if (!scorecard_lacks(card, jvm, event)) {
-            continue;
+        if (scorecard_lacks(card, jvm, event)) {
+            bool is_agent =
+                strcmp(event, EVENT_PROBE_ALLOC) == 0 || strcmp(event, EVENT_PROBE_LOCK) == 0;
+            char *list = is_agent ? of_agent : of_libjvm;
+            size_t used = strlen(list);
+            snprintf(list + used, sizeof of_agent - used, "%s%s", used ? ", " : "", event);
         }
-        if (strcmp(event, EVENT_PROBE_ALLOC) != 0 && strcmp(event, EVENT_PROBE_LOCK) != 0) {
-            warn(to,
-                 "process %u: no %s events: it runs another JDK than the one that they were asked "
-                 "of, which JAVA_HOME and PATH name; set JAVA_HOME to its JDK, or record it with "
-                 "jdperf record PID",
-                 jvm->pid, event);
-        } else {
-            warn(to,
-                 "process %u: no %s events: another agent in the JVM has them (the profiler of an "
-                 "APM agent: switch that off), or the JVM has none (before JDK 11)",
-                 jvm->pid, event);
-        }
+    }
+    if (*of_libjvm) {
+        warn(to,
+             "process %u: no %s events: it runs another JDK than the one that they were asked "
+             "of, which JAVA_HOME and PATH name; set JAVA_HOME to its JDK, or record it with "
+             "jdperf record PID",
+             jvm->pid, of_libjvm);
+    }
+    if (*of_agent) {
+        warn(to,
+             "process %u: no %s events: another agent in the JVM has them (the profiler of an "
+             "APM agent: switch that off), or the JVM has none (before JDK 11)",
+             jvm->pid, of_agent);
     }
 }
 
@@ -192,7 +200,7 @@ static void warn_of_stacks(const struct scorecard *card, const struct warnings *
     if (!recording->has_chains) {
         warn(to, "samples have no stacks: record with -g");
     }
-    if (card->jvms.stacks_frozen) {
+    if (card->jvms.stacks_frozen > card->jvms.stacks / 100) {
         warn(to,
              "%" PRIu64 " stacks are of virtual threads that resumed: HotSpot restores only their "
              "innermost frames, the callers are in the heap. %s",

@@ -292,8 +292,10 @@ state BAD attach 'DisableAttachMechanism'
 "$JDPERF" jvms | grep -qE "^ *$jvm .* no: refuses attach " || fail "jvms does not say that $jvm refuses to be attached to"
 refuser=$jvm
 
-# A JVM that ends while jvms looks how busy it is, is listed no more.
-start_jvm java -cp classes Calm 600
+# One whose class stands in a file of options has its name as well. A JVM that ends while jvms looks how busy it is, is
+# listed no more.
+printf '%s\n' -cp classes Calm >options
+start_jvm java @options 600
 doctor 1 'Calm 600'
 state BAD process "JVMs' names -> give a pid"
 kill "$refuser"
