@@ -905,11 +905,14 @@ TEST_WITH(hostile_files_are_refused_at_once, make_directory, remove_directory)
 
 /* ---- Call-frame information that is not a compiler's ---- */
 
-enum { FRAME_BYTES = 1 << 20, CODE = 0x10000000 };
+/* Where the file has the section, and the linker's list of it. */
+enum { FRAME_BYTES = 1 << 20, CODE = 0x10000000, AT = 4096, LIST_AT = 2048 };
 
 struct frame_section {
     uint8_t bytes[FRAME_BYTES];
     uint32_t size;
+    const void *list; /* .eh_frame_hdr; NULL: none */
+    uint32_t list_size;
 };
 
 static void put(struct frame_section *frame, const void *bytes, size_t size)
@@ -959,8 +962,8 @@ static uint32_t put_fde(struct frame_section *frame, bool eh_frame, uint32_t cie
 static struct object *write_frames(struct objects *objects, const struct frame_section *frame,
                                    bool eh_frame)
 {
-    static const char names[] = "\0.eh_frame\0.debug_frame\0.shstrtab";
-    enum { AT = 4096, NAMES = 3072, HEADERS = 1024 };
+    static const char names[] = "\0.eh_frame\0.debug_frame\0.shstrtab\0.eh_frame_hdr";
+    enum { NAMES = 3072, HEADERS = 1024 };
     Elf64_Ehdr file = {
         .e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
         .e_type = ET_DYN,
@@ -972,17 +975,22 @@ static struct object *write_frames(struct objects *objects, const struct frame_s
         .e_phentsize = sizeof(Elf64_Phdr),
         .e_phnum = 1,
         .e_shentsize = sizeof(Elf64_Shdr),
-        .e_shnum = 3,
+        .e_shnum = frame->list ? 4 : 3,
         .e_shstrndx = 2};
     Elf64_Phdr segment = {.p_type = PT_LOAD, .p_filesz = AT, .p_memsz = AT, .p_flags = PF_R};
-    Elf64_Shdr sections[3] = {
+    Elf64_Shdr sections[4] = {
         {0},
         {.sh_name = eh_frame ? 1 : 11,
          .sh_type = SHT_PROGBITS,
          .sh_addr = AT,
          .sh_offset = AT,
          .sh_size = frame->size},
-        {.sh_name = 24, .sh_type = SHT_STRTAB, .sh_offset = NAMES, .sh_size = sizeof names}};
+        {.sh_name = 24, .sh_type = SHT_STRTAB, .sh_offset = NAMES, .sh_size = sizeof names},
+        {.sh_name = 34,
+         .sh_type = SHT_PROGBITS,
+         .sh_addr = LIST_AT,
+         .sh_offset = LIST_AT,
+         .sh_size = frame->list_size}};
     const char *path = in_directory("frames.so");
     (void)unlink(path);
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -990,6 +998,7 @@ static struct object *write_frames(struct objects *objects, const struct frame_s
     assert_int_equal(pwrite(fd, &segment, sizeof segment, sizeof file), sizeof segment);
     assert_int_equal(pwrite(fd, sections, sizeof sections, HEADERS), sizeof sections);
     assert_int_equal(pwrite(fd, names, sizeof names, NAMES), sizeof names);
+    assert_int_equal(pwrite(fd, frame->list, frame->list_size, LIST_AT), frame->list_size);
     assert_int_equal(pwrite(fd, frame->bytes, frame->size, AT), frame->size);
     close(fd);
     return objects_find(objects, &(struct object_place){.file.path = path});
@@ -1107,6 +1116,46 @@ TEST_WITH(each_function_has_the_rows_of_its_own_cie, make_directory, remove_dire
     struct object *object = write_frames(objects, &frame, true);
     assert_int_equal(object_rows(object, CODE, CODE + 512, take_first_row, &first), 0);
     assert_int_equal(first.cfa.offset, 8);
+}
+
+/* The linker's list is taken where it is in order, and each entry where it tells the truth. */
+TEST_WITH(an_own_list_is_believed_as_far_as_it_is_true, make_directory, remove_directory)
+{
+    static struct frame_section frame;
+    uint32_t cie = put_cie(&frame, true, "\x10", plain_cie, sizeof plain_cie);
+    int32_t at[] = {AT - LIST_AT + (int32_t)put_fde(&frame, true, cie, CODE, "", 0),
+                    AT - LIST_AT + (int32_t)put_fde(&frame, true, cie, CODE + 4096, "", 0)};
+    enum { START = CODE - LIST_AT, ABSENT = AT - LIST_AT + 4096 };
+    const struct {
+        uint8_t head[4];
+        int32_t section, count, entries[2][2];
+        bool has_rows[2];
+    } lists[] = {
+        {{1, 0x1b, 3, 0x3b}, AT - LIST_AT - 4, 2, {{START, at[0]}, {START + 4096, at[1]}}, {1, 1}},
+        {{1, 0x1b, 3, 0x3b}, AT - LIST_AT - 4, 1, {{START, at[0]}}, {1, 0}}, /* it is used */
+        {{1, 0x1b, 3, 0x3b}, AT - LIST_AT - 4, 2, {{START, at[1]}, {START + 4096, at[1]}}, {0, 1}},
+        {{1, 0x1b, 3, 0x3b}, AT - LIST_AT - 4, 2, {{START, ABSENT}, {START + 4096, at[1]}}, {0, 1}},
+        {{1, 0x1b, 3, 0x3b}, AT - LIST_AT - 4, 2, {{START, -1}, {START + 4096, at[1]}}, {0, 1}},
+        /* In no order, of another section, too long, of none, in other words. */
+        {{1, 0x1b, 3, 0x3b}, AT - LIST_AT - 4, 2, {{START + 4096, at[1]}, {START, at[0]}}, {1, 1}},
+        {{1, 0x1b, 3, 0x3b}, AT - LIST_AT - 8, 1, {{START, at[0]}}, {1, 1}},
+        {{1, 0x1b, 3, 0x3b}, AT - LIST_AT - 4, 3, {{START, at[0]}, {START + 4096, at[1]}}, {1, 1}},
+        {{1, 0x1b, 3, 0x3b}, AT - LIST_AT - 4, -1, {{START, at[0]}}, {1, 1}},
+        {{1, 0x1b, 3, 0x3b}, AT - LIST_AT - 4, 0, {{0}}, {1, 1}},
+        {{1, 0x1b, 3, 0x1b}, AT - LIST_AT - 4, 1, {{START, at[0]}}, {1, 1}},
+    };
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        OWN(objects_free) struct objects *objects = new_objects(true);
+        frame.list = &lists[i];
+        frame.list_size = sizeof lists[i].head + 6 * sizeof(int32_t);
+        struct object *object = write_frames(objects, &frame, true);
+        for (unsigned row = 0; row < 2; row++) {
+            assert_int_equal(object_row(object, CODE + row * 4096 + 16)->found,
+                             lists[i].has_rows[row]);
+        }
+    }
+    frame.list_size = 11; /* cut */
+    assert_true(has_row(&frame, true));
 }
 
 static int count_signal_rows(void *context, uint64_t address, const struct native_row *row)
@@ -1457,6 +1506,7 @@ TEST_WITH(the_kernels_own_names_are_kept_ready_to_be_asked, make_directory, remo
     assert_int_equal(output_file_finish(file), 0);
     kallsyms_free(&names);
     assert_int_equal(kallsyms_map(path, &names), 0);
+    assert_true(names.begin == 0xffffffff81000000);
     assert_string_equal(name_at(&names, 0xffffffff81000000), "_text");
     assert_string_equal(name_at(&names, 0xffffffff810002ff), "first");
     assert_string_equal(name_at(&names, 0xffffffff81000300), "second");
@@ -1470,7 +1520,7 @@ TEST_WITH(the_kernels_own_names_are_kept_ready_to_be_asked, make_directory, remo
     int fd = open(path, O_RDWR | O_CLOEXEC);
     ssize_t size = read(fd, whole, sizeof whole);
     assert_true(size > 0);
-    const size_t first = 24;
+    const size_t first = 32;
     const struct {
         size_t at;
         uint8_t byte;

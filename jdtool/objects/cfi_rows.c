@@ -52,8 +52,8 @@ struct cie {
 
 /* Where a function's entry is. There are 70,000 of libjvm.so's: what else it says is read there. */
 struct fde {
-    int32_t start; /* the function's, behind the section's address */
-    uint32_t at;   /* in the section */
+    int32_t start; /* the function's, behind `base` */
+    uint32_t at;   /* in the section, less `shift` */
 };
 
 /* What such an entry says. */
@@ -67,9 +67,12 @@ struct cfi_rows {
     const uint8_t *bytes;
     size_t size;
     uint64_t address; /* of .eh_frame; 0 for .debug_frame */
+    uint64_t base;
+    uint32_t shift;
     bool is_debug_frame;
     uint8_t places[REGISTERS]; /* of a register: its rule; 0: nobody asks for it */
-    struct fde *fdes;          /* in the order of addresses */
+    const uint8_t *list;       /* of struct fde, in the order of addresses; may lie at any byte */
+    struct fde *fdes;          /* that list; NULL: it is the file's own, .eh_frame_hdr */
     uint32_t count, room;
     struct cie cies[CIES];
     uint32_t cie_reads;
@@ -493,29 +496,39 @@ static void begin(struct program *program, const struct cfi_rows *rows,
     program->in_cie = false;
 }
 
-/* Of an entry that is listed. */
-static bool function_at(struct cfi_rows *rows, uint32_t index, struct function *function)
+static struct fde fde_of(const struct cfi_rows *rows, uint32_t index)
 {
-    const uint8_t *at;
-    const uint8_t *end;
-    return entry_at(rows, rows->fdes[index].at, &at, &end) &&
-           read_function(rows, at, end, function);
+    struct fde fde;
+    memcpy(&fde, rows->list + index * sizeof fde, sizeof fde);
+    return fde;
 }
 
 static int64_t distance_of(const struct cfi_rows *rows, uint64_t address)
 {
-    return (int64_t)(address - rows->address);
+    return (int64_t)(address - rows->base);
 }
 
 static uint64_t start_of(const struct cfi_rows *rows, uint32_t index)
 {
-    return rows->address + (uint64_t)(int64_t)rows->fdes[index].start;
+    return rows->base + (uint64_t)(int64_t)fde_of(rows, index).start;
+}
+
+/* Of an entry that is listed, and begins where the list says. */
+static bool function_at(struct cfi_rows *rows, uint32_t index, struct function *function)
+{
+    const uint8_t *at;
+    const uint8_t *end;
+    return entry_at(rows, fde_of(rows, index).at + rows->shift, &at, &end) &&
+           read_function(rows, at, end, function) && function->start == start_of(rows, index);
 }
 
 /* In the order of addresses, which they mostly have. */
 static int list_fdes(struct cfi_rows *rows)
 {
     bool is_sorted = true;
+    rows->base = rows->address;
+    rows->shift = 0;
+    rows->count = 0;
     for (uint32_t offset = 0; offset + 4 <= rows->size;) {
         const uint8_t *at;
         const uint8_t *end;
@@ -546,7 +559,42 @@ static int list_fdes(struct cfi_rows *rows)
     if (!is_sorted) {
         qsort(rows->fdes, rows->count, sizeof *rows->fdes, compare_fdes);
     }
+    rows->list = (const uint8_t *)rows->fdes;
     return 0;
+}
+
+static bool is_in_order(const struct cfi_rows *rows)
+{
+    for (uint32_t i = 1; i < rows->count; i++) {
+        if (fde_of(rows, i - 1).start > fde_of(rows, i).start) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/*
+ * Linkers list the same in .eh_frame_hdr, at that address, in order. It need not be made then,
+ * which is most of the work for a large library. False: it is none like theirs. Whether an entry
+ * makes sense is seen when it is asked for.
+ */
+static bool take_own_list(struct cfi_rows *rows, const Elf_Data *data, uint64_t address)
+{
+    static const uint8_t head[] = {1, DW_EH_PE_pcrel | DW_EH_PE_sdata4, DW_EH_PE_udata4,
+                                   DW_EH_PE_datarel | DW_EH_PE_sdata4};
+    enum { SECTION = sizeof head, COUNT = SECTION + 4, LIST = COUNT + 4 };
+    const uint8_t *bytes = data && data->d_size >= LIST ? data->d_buf : NULL;
+    uint32_t to_section = (uint32_t)(rows->address - address);
+    if (!bytes || memcmp(bytes, head, sizeof head) != 0 ||
+        fixed(bytes + SECTION, 4) != (uint32_t)(to_section - SECTION) ||
+        fixed(bytes + COUNT, 4) > (data->d_size - LIST) / sizeof(struct fde)) {
+        return false;
+    }
+    rows->list = bytes + LIST;
+    rows->count = (uint32_t)fixed(bytes + COUNT, 4);
+    rows->base = address;
+    rows->shift = -to_section;
+    return rows->count > 0 && is_in_order(rows);
 }
 
 /* The first of them that begins behind an address. */
@@ -554,7 +602,7 @@ static uint32_t first_behind(const struct cfi_rows *rows, uint64_t address)
 {
     uint32_t at;
     int64_t distance = distance_of(rows, address);
-    ARRAY_FIRST(at, rows->count, rows->fdes[at].start <= distance);
+    ARRAY_FIRST(at, rows->count, fde_of(rows, at).start <= distance);
     return at;
 }
 
@@ -714,8 +762,11 @@ static int each_function(struct cfi_rows *rows, uint64_t to, const struct taker 
     uint32_t i = first_behind(rows, at);
     for (i -= i > 0; i < rows->count && at < to && !err; i++) {
         struct function function;
-        if (!function_at(rows, i, &function) || function.start >= to) {
+        if (start_of(rows, i) >= to) {
             break;
+        }
+        if (!function_at(rows, i, &function)) {
+            continue;
         }
         uint64_t next = i + 1 < rows->count ? start_of(rows, i + 1) : UINT64_MAX;
         uint64_t end = next < function.end ? next : function.end;
@@ -823,7 +874,8 @@ int cfi_rows_open(Elf *elf, unsigned machine, bool is_debug_frame, struct cfi_ro
     for (unsigned i = 0; i < NATIVE_PLACES; i++) {
         rows->places[native_place_register(machine, i)] = (uint8_t)(PLACE_RULES + i);
     }
-    if (list_fdes(rows)) {
+    const Elf_Data *list = is_debug_frame ? NULL : find_section(elf, ".eh_frame_hdr", &address);
+    if (!take_own_list(rows, list, address) && list_fdes(rows)) {
         cfi_rows_close(rows);
         return -ENOMEM;
     }

@@ -87,6 +87,9 @@ static bool take_line(struct kallsyms *kallsyms, char *line, char *end, uint64_t
     if (address > *highest) {
         *highest = address;
     }
+    if (!module && strcmp(name, "_text") == 0) {
+        kallsyms->begin = address;
+    }
     if (strchr("tTwW", type) && name[0] && name[0] != '$' && address) {
         struct symbol symbol = {
             .address = address,
@@ -205,16 +208,18 @@ struct table_header {
     uint32_t symbol_size;
     uint32_t count;
     uint64_t names_size;
+    uint64_t begin;
 };
 
-#define TABLE_MAGIC UINT64_C(0x6a646b65726e656c) /* "jdkernel" */
+#define TABLE_MAGIC UINT64_C(0x6a646b65726e656d) /* "jdkernel", and 1: it has `begin` */
 
 void kallsyms_put(const struct kallsyms *kallsyms, struct output_file *file)
 {
     const struct symbols *symbols = &kallsyms->symbols;
     struct table_header header = {.magic = TABLE_MAGIC,
                                   .symbol_size = sizeof *symbols->list,
-                                  .names_size = symbols->names[0].size};
+                                  .names_size = symbols->names[0].size,
+                                  .begin = kallsyms->begin};
     for (uint32_t i = 0; i < symbols->count; i++) {
         header.count += symbols->list[i].module == 0;
     }
@@ -271,6 +276,7 @@ static bool take_table(struct kallsyms *kallsyms)
     if (!is_table(&header, kallsyms->mapped_size)) {
         return false;
     }
+    kallsyms->begin = header.begin;
     symbols->list = (struct symbol *)((uint8_t *)kallsyms->mapped + sizeof header);
     symbols->count = header.count;
     symbols->names[0].bytes = (const char *)(symbols->list + header.count);

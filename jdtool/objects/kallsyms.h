@@ -12,7 +12,8 @@ struct kallsyms {
     char **modules;         /* "[nf_tables]" */
     uint32_t module_count;
     uint32_t module_room;
-    void *mapped; /* both are in there instead; NULL: they are not */
+    uint64_t begin; /* where _text is, also if another symbol there is kept; 0: not told */
+    void *mapped;   /* both are in there instead; NULL: they are not */
     size_t mapped_size;
 };
 

@@ -126,6 +126,9 @@ static bool is_at_its_place(const struct objects *objects)
     if (!objects->kernel_reference) {
         return true;
     }
+    if (objects->kallsyms.begin && strcmp(objects->kernel_reference, "_text") == 0) {
+        return objects->kallsyms.begin == objects->kernel_reference_address;
+    }
     const struct symbols *symbols = &objects->kallsyms.symbols;
     const struct symbol *there = symbols_at(symbols, objects->kernel_reference_address);
     bool begins = there && there->address == objects->kernel_reference_address;
