@@ -85,14 +85,16 @@ record shell --keep-raw -- bash -c '"$@"; true' bash "${java[@]}" beside 150 </d
 judge shell "$scratch/log" 1
 [ -s "$scratch/shell/perf.data" ] || fail "--keep-raw has kept nothing"
 
-record fp --stacks fp -- "${java[@]}" beside 50 </dev/null
+record fp --stacks fp -F 500 -- "${java[@]}" beside 50 </dev/null
+grep -q 'at 499 Hz' "$scratch/err" || fail "in step with the kernel's tick: $(cat "$scratch/err")"
 read -r all named < <(perf script -i "$scratch/fp/perf.jit.data" -F ip,sym,dso 2>/dev/null | generated_frames)
 note "fp: $named of $all frames named"
 [ "$all" -ge 100 ] || fail "only $all frames in generated code"
 at_least "$named" "$all" 99 || fail "fp: frames without a name"
 
-# Of what the kernel counts one side alone, and one sample every so many of it.
-PERF=/bin/false "$jdperf" record -o "$scratch/user" -e cpu-clock:u -c 2000000 -- "${java[@]}" beside 150 </dev/null >"$scratch/log" 2>"$scratch/err" ||
+# Of what the kernel counts one side alone, and one sample every so many of it: not in step with its tick of 4 ms, or
+# the threads of a busy machine have 5 to 45 % too much.
+PERF=/bin/false "$jdperf" record -o "$scratch/user" -e cpu-clock:u -c 1960001 -- "${java[@]}" beside 150 </dev/null >"$scratch/log" 2>"$scratch/err" ||
     fail "cpu-clock:u: $(tail -n 5 "$scratch/err")"
 "$jdperf" report "$scratch/user" --json >"$scratch/report" 2>"$scratch/err" || fail "cpu-clock:u: $(cat "$scratch/err")"
 python3 - "$scratch/report" "$scratch/log" 2>"$scratch/err" >"$scratch/said" <<'END' || fail "cpu-clock:u: $(cat "$scratch/err" "$scratch/said")"
@@ -103,7 +105,7 @@ had = sum(int(line.split()[2]) for line in open(sys.argv[2]) if line.startswith(
 seen = sum(row["total"][0] for row in report["methods"] if row["name"].startswith("ShortThreads.in"))
 kernel = [row["name"] for row in report["methods"] if "kernel" in row["kinds"]]
 print(f"{event['name']}: {event['samples']} samples, {seen / 1e9:.2f} s of the threads in user mode, which had {had / 1e9:.2f} s")
-sys.exit(event["name"] != "cpu-clock:u" or event["weight"] != 2000000 * event["samples"] or bool(kernel) or
+sys.exit(event["name"] != "cpu-clock:u" or event["weight"] != 1960001 * event["samples"] or bool(kernel) or
          not 0.6 * had < seen < 1.1 * had)
 END
 claim "own sampler, user mode alone" "$(cat "$scratch/said")"
@@ -115,7 +117,7 @@ unshare --mount --propagation private sh -c 'mount --bind "$0" /proc/sys/kernel/
     "$jdperf" record --sampler own -o "$scratch/lowered" -e cpu-clock -F 499 -- "$jdk/bin/java" -version >"$scratch/log" 2>"$scratch/err" || [ $? = 3 ] ||
     fail "a lower rate: $(tail -n 5 "$scratch/err")"
 grep -q 'allows 40 Hz .*, not 499' "$scratch/err" || fail "a lower rate is not said: $(head -n 5 "$scratch/err")"
-grep -q 'recording cpu-clock at 40 Hz' "$scratch/err" || fail "a lower rate: $(head -n 5 "$scratch/err")"
+grep -q 'recording cpu-clock at 38 Hz' "$scratch/err" || fail "a lower rate: $(head -n 5 "$scratch/err")"
 ! grep 'perf samples instead' "$scratch/err" || fail "a lower rate leaves the samples to perf"
 
 # What software counts comes in bursts, of which samples at a frequency say nothing: by perf they weigh up to 40 times as

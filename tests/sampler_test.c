@@ -421,6 +421,24 @@ TEST(modifiers_leave_out_the_kernel_or_the_program)
     assert_true(!counter_is_timer(&counter) && counter_is_software(&counter));
 }
 
+TEST(samples_of_the_timer_are_not_in_step_with_the_kernels_tick)
+{
+    static const unsigned rates[][2] = {
+        {1, 1},     {10, 10},    {16, 16},     {25, 23},      {49, 49},      {60, 59},
+        {99, 99},   {100, 99},   {250, 249},   {300, 299},    {500, 499},    {750, 749},
+        {997, 997}, {1000, 999}, {4000, 3999}, {10000, 9999}, {20000, 20000}};
+    struct counter timer, cycles;
+    assert_true(counter_parse("cpu-clock:u", &timer) && counter_parse("cycles", &cycles));
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+        assert_int_equal(counter_frequency(&timer, rates[i][0]), rates[i][1]);
+        assert_int_equal(counter_frequency(&cycles, rates[i][0]), rates[i][0]);
+    }
+    assert_true(counter_is_in_step(&timer, 2000000, 1000000000)); /* -c, in ns */
+    assert_true(counter_is_in_step(&timer, 3000000, 1000000000));
+    assert_false(counter_is_in_step(&timer, 1960001, 1000000000));
+    assert_false(counter_is_in_step(&cycles, 2000000, 1000000000));
+}
+
 /* ---- Processors ---- */
 
 TEST(processors_are_read_from_the_kernels_list)

@@ -1,4 +1,5 @@
 /* Our own sampler in the place of perf record: when, and its start. */
+#include "jdtool/base/clock.h"
 #include "jdtool/base/descriptor.h"
 #include "jdtool/record/recorder.h"
 
@@ -136,6 +137,32 @@ static bool choose_threads(struct recorder *recorder, const pid_t *processes, si
     return recorder->by_thread;
 }
 
+static void choose_rate(struct recorder *recorder, const struct counter *event)
+{
+    unsigned period;
+    unsigned allowed = perf_allowed_frequency(recorder->frequency);
+    if (recorder->options->period) {
+        if (units_number(recorder->options->period, UINT32_MAX, &period) &&
+            counter_is_in_step(event, period, NS_PER_SECOND)) {
+            info_message("a sample every %u ns is in step with the kernel's tick, and shares can "
+                         "be wrong: rather -c %u",
+                         period, period - period / 50 + 1);
+        }
+        return;
+    }
+    if (recorder->own && allowed < recorder->frequency) { /* perf says so itself */
+        info_message("the kernel allows %u Hz (kernel.perf_event_max_sample_rate), not %u", allowed,
+                     recorder->frequency);
+        recorder->frequency = allowed;
+    }
+    unsigned apart = counter_frequency(event, recorder->frequency);
+    if (apart < recorder->frequency) {
+        info_message("%u Hz is in step with the kernel's tick, and shares would be wrong: %u Hz",
+                     recorder->frequency, apart);
+        recorder->frequency = apart;
+    }
+}
+
 void recorder_choose_sampler(struct recorder *recorder)
 {
     enum sampler_kind kind = recorder->options->sampler;
@@ -161,12 +188,7 @@ void recorder_choose_sampler(struct recorder *recorder)
     }
     recorder->is_user_alone =
         why ? !perf_sees_kernel() : recorder->by_thread && !sampler_sees_kernel();
-    unsigned allowed = perf_allowed_frequency(recorder->frequency);
-    if (recorder->own && allowed < recorder->frequency) { /* perf says so itself */
-        info_message("the kernel allows %u Hz (kernel.perf_event_max_sample_rate), not %u", allowed,
-                     recorder->frequency);
-        recorder->frequency = allowed;
-    }
+    choose_rate(recorder, event);
     if (kind == SAMPLER_OWN && why) {
         info_message("--sampler own: %s; perf samples instead", why);
     }

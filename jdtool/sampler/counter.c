@@ -132,3 +132,37 @@ bool counter_is_software(const struct counter *counter)
 {
     return counter->is_known && counter->type == PERF_TYPE_SOFTWARE && !counter_is_timer(counter);
 }
+
+/* ---- The kernel's tick ---- */
+
+/* As many moments of a tick are enough. */
+#define MOMENTS 16
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    while (b) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+bool counter_is_in_step(const struct counter *counter, uint64_t period, uint64_t second)
+{
+    static const unsigned ticks[] = {100, 250, 300, 1000}; /* CONFIG_HZ */
+    bool is_in_step = false;
+    for (size_t i = 0; i < sizeof ticks / sizeof *ticks; i++) {
+        is_in_step |= second / common_divisor(period * ticks[i], second) < MOMENTS;
+    }
+    return is_in_step && counter_is_timer(counter);
+}
+
+unsigned counter_frequency(const struct counter *counter, unsigned wanted)
+{
+    unsigned frequency = wanted;
+    while (frequency >= MOMENTS && counter_is_in_step(counter, 1, frequency)) {
+        frequency--;
+    }
+    return frequency < MOMENTS ? wanted : frequency;
+}

@@ -34,4 +34,14 @@ bool counter_is_timer(const struct counter *counter);
  */
 bool counter_is_software(const struct counter *counter);
 
+/*
+ * Whether samples of the timer, one each `period` of `second` parts of a second, fall on few
+ * moments between the kernel's ticks. Threads are switched and woken with the tick, so what they
+ * run then is what is seen: with 500 Hz beside other programs 15 to 30 % more time than there was.
+ */
+bool counter_is_in_step(const struct counter *counter, uint64_t period, uint64_t second);
+
+/* The next lower rate that is not, Hz; `wanted`: it is not, or is so low that chance is more. */
+unsigned counter_frequency(const struct counter *counter, unsigned wanted);
+
 #endif
