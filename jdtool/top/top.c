@@ -168,6 +168,8 @@ static int start_reader(struct recorder *recorder, int in)
         return STATUS_FAILED;
     }
     hold_words(top);
+    snprintf(top->about, sizeof top->about, "%.60s at %u Hz", recorder->options->event,
+             recorder->frequency);
     top->reads = (struct reader_options){
         .shared = top->shared,
         .window = top->options->window,
@@ -311,8 +313,6 @@ int top(const struct top_options *options)
     if (top.recorder) {
         top.recorder->start_reader = start_reader;
         top.recorder->reader = &top;
-        snprintf(top.about, sizeof top.about, "%.60s at %u Hz", options->record.event,
-                 options->record.frequency);
         status = run(&top);
         child_end(&top.reader);
         if (top.has_terminal) {

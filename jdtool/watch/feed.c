@@ -59,7 +59,7 @@ static const char *lacks(const struct feed *feed)
     return sampler_lacks(NULL, 0);
 }
 
-static unsigned frequency_of(const struct feed *feed)
+unsigned feed_frequency(const struct feed *feed)
 {
     return counter_frequency(&feed->sampler_options.event,
                              perf_allowed_frequency(feed->options->frequency));
@@ -76,7 +76,7 @@ static int open_sampler(struct feed *feed)
         .is_for_each = true,
         .reads_no_files = true, /* which are others': the slicer does */
         .event = feed->sampler_options.event,
-        .frequency = frequency_of(feed),
+        .frequency = feed_frequency(feed),
         .stack_size = options->stack_size,
         .buffer = options->buffer ? perf_buffer_bytes(options->buffer) : BUFFER_SIZE,
         .command = words,
@@ -146,7 +146,7 @@ static void perf_arguments(struct feed *feed)
         used += (size_t)snprintf(pids + used, sizeof pids - used, "%s%d", i ? "," : "",
                                  (int)feed->jvms[i]);
     }
-    snprintf(frequency, sizeof frequency, "%u", frequency_of(feed));
+    snprintf(frequency, sizeof frequency, "%u", feed_frequency(feed));
     snprintf(stacks, sizeof stacks, "dwarf,%u", options->stack_size);
     WORDS_ADD(&perf->arguments, perf_program(), "record", "-k", "mono", "-e", feed->event, "-F",
               frequency, "-o", "-", PERF_OF_TASKS, "-p", pids, "--call-graph", stacks,

@@ -22,6 +22,9 @@ int feed_begin(struct feed *feed, int out);
 
 bool feed_is_own(const struct feed *feed);
 
+/* Samples a second and processor: as asked for, as the kernel allows, not in step with its tick. */
+unsigned feed_frequency(const struct feed *feed);
+
 /* A JVM is sampled from now on, or no longer. 0 or a negative errno. */
 int feed_add(struct feed *feed, pid_t jvm);
 void feed_remove(struct feed *feed, pid_t jvm);

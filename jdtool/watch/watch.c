@@ -732,8 +732,9 @@ static int open_all(struct watch *watch)
 static void tell_what_is_watched(const struct watch *watch)
 {
     const struct watch_options *options = watch->options;
-    info_message("watching at %u Hz, a profile of each JVM every %u s%s%s", options->jvm.frequency,
-                 options->jvm.slice, options->files.directory ? ", into " : "",
+    info_message("watching at %u Hz, a profile of each JVM every %u s%s%s",
+                 feed_frequency(watch->feed), options->jvm.slice,
+                 options->files.directory ? ", into " : "",
                  options->files.directory ? options->files.directory : "");
     if (doors_port(watch->doors)) {
         info_message("metrics on port %u, /metrics", doors_port(watch->doors));
