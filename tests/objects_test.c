@@ -1774,4 +1774,45 @@ TEST(symbols_are_in_order_and_the_later_of_two_wins)
     }
 }
 
+/* What is put in order as it is asked for gives the answers of all in order: one name an address,
+ * nested ones, ends of those without a size, far from all others, and thousands at a place. */
+TEST(symbols_asked_for_one_by_one_are_those_of_all)
+{
+    static const char names[] = "\0_a\0b\0cc\0_dd";
+    uint64_t seed = random_seed();
+    for (int round = 0; round < 300; round++) {
+        struct symbols all = {.names[0] = {names, sizeof names}};
+        struct symbols some = {.names[0] = {names, sizeof names}};
+        uint32_t count = random_below(&seed, round % 10 ? 300 : 5000);
+        uint64_t dense = 1 + random_below(&seed, round % 3 ? 2000 : 40);
+        uint64_t asked[1000];
+        bool last_wins = round % 2;
+        for (uint32_t i = 0; i < count; i++) {
+            struct symbol symbol = {.address = 0x1000 + random_below(&seed, (uint32_t)dense) * 4,
+                                    .size = random_below(&seed, 3) * random_below(&seed, 40),
+                                    .name = (const uint8_t[]){1, 4, 6, 9}[random_below(&seed, 4)],
+                                    .binding = (uint8_t)random_below(&seed, 3),
+                                    .module = (uint16_t)i};
+            symbol.address <<= random_below(&seed, 40) ? 0 : random_below(&seed, 48);
+            symbols_add(&all, &symbol);
+            symbols_add(&some, &symbol);
+            asked[i % 1000] = symbol.address + random_below(&seed, 50) - 10;
+        }
+        symbols_finish(&all, 0x4000, last_wins);
+        symbols_ready(&some, 0x4000, last_wins);
+        for (uint32_t i = 0; i < count && i < 1000; i++) {
+            const struct symbol *of_all = symbols_at(&all, asked[i]);
+            const struct symbol *of_some = symbols_at(&some, asked[i]);
+            assert_int_equal(!of_all, !of_some);
+            if (of_all) {
+                assert_true(of_all->address == of_some->address && of_all->size == of_some->size);
+                assert_int_equal(of_all->module, of_some->module);
+            }
+        }
+        assert_null(symbols_at(&some, 0));
+        symbols_free(&all);
+        symbols_free(&some);
+    }
+}
+
 TEST_MAIN(NULL, NULL)

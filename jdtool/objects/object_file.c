@@ -149,7 +149,7 @@ const struct symbols *object_file_symbols(const struct file_places *places,
         (void)elf_symbols_add_dynamic(symbols, main_file, NAMES_DYNAMIC);
     }
     elf_symbols_add_plt(symbols, main_file, NAMES_PLT, &file->plt_names);
-    symbols_finish(symbols, code_end(file), false);
+    symbols_ready(symbols, code_end(file), false);
     return symbols;
 }
 

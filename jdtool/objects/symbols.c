@@ -64,124 +64,252 @@ static bool is_better(const struct symbols *symbols, const struct symbol *a, con
     return strlen(name_a) > strlen(name_b);
 }
 
-/* And no labels inside of functions: where a system call returns to, glibc 2.41 has
- * __syscall_cancel_arch_end, 46 of the 47 bytes into __syscall_cancel_arch. */
-static void keep_one_of_each(struct symbols *symbols, bool last_wins)
+/* ---- Order ---- */
+
+/* In which of the equal parts of a span an address lies. */
+static uint64_t part_of(const struct symbol_span *span, uint64_t address)
 {
+    return (address - span->lowest) >> span->shift;
+}
+
+/* Those with these numbers; order NULL: the first `count`. */
+static struct symbol_span span_of(const struct symbol *list, const uint32_t *order, uint32_t count,
+                                  uint32_t parts)
+{
+    struct symbol_span span = {.lowest = count ? UINT64_MAX : 0};
+    uint64_t highest = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t address = list[order ? order[i] : i].address;
+        span.lowest = address < span.lowest ? address : span.lowest;
+        highest = address > highest ? address : highest;
+    }
+    while (part_of(&span, highest) >= parts) {
+        span.shift++;
+    }
+    return span;
+}
+
+/* Their numbers into `to`, by parts; within a part their order stays. ends: zeros; becomes where
+ * each part ends. */
+static void spread(const struct symbol *list, const uint32_t *order, uint32_t count,
+                   const struct symbol_span *span, uint32_t parts, uint32_t *ends, uint32_t *to)
+{
+    uint32_t before = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        ends[part_of(span, list[order ? order[i] : i].address)]++;
+    }
+    for (uint32_t part = 0; part < parts; part++) {
+        uint32_t its = ends[part];
+        ends[part] = before;
+        before += its;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t number = order ? order[i] : i;
+        to[ends[part_of(span, list[number].address)]++] = number;
+    }
+}
+
+static void sort_few(const struct symbol *list, uint32_t *order, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        uint32_t number = order[i];
+        uint32_t at = i;
+        for (; at > 0 && list[order[at - 1]].address > list[number].address; at--) {
+            order[at] = order[at - 1];
+        }
+        order[at] = number;
+    }
+}
+
+/* By address; the order of those that share one stays. Many are spread, and each part sorted. */
+static bool sort(const struct symbol *list, uint32_t *order, uint32_t count)
+{
+    enum { FEW = 64, PARTS = 256 };
+    uint32_t ends[PARTS] = {0};
+    if (count <= FEW) {
+        sort_few(list, order, count);
+        return true;
+    }
+    struct symbol_span span = span_of(list, order, count, PARTS);
+    uint32_t *sorted = malloc(count * sizeof *sorted);
+    if (!sorted) {
+        return false;
+    }
+    spread(list, order, count, &span, PARTS, ends, sorted);
+    memcpy(order, sorted, count * sizeof *order);
+    free(sorted);
+    bool is_done = true;
+    for (uint32_t part = 0, first = 0; part < PARTS && ends[0] < count; part++) {
+        is_done &= sort(list, order + first, ends[part] - first);
+        first = ends[part];
+    }
+    return is_done;
+}
+
+static uint64_t later(uint64_t end, const struct symbol *symbol)
+{
+    return symbol->address + symbol->size > end ? symbol->address + symbol->size : end;
+}
+
+/* And no labels inside of functions: where a system call returns to, glibc 2.41 has
+ * __syscall_cancel_arch_end, 46 of the 47 bytes into __syscall_cancel_arch. end: of the functions
+ * before these. Returns how many are kept. */
+static uint32_t keep_one_of_each(const struct symbols *symbols, uint32_t *order, uint32_t count,
+                                 uint64_t end)
+{
+    const struct symbol *list = symbols->list;
     uint32_t kept = 0;
-    uint64_t end = 0; /* of the functions so far */
-    for (uint32_t i = 0; i < symbols->count; i++) {
-        const struct symbol *symbol = &symbols->list[i];
-        struct symbol *before = kept ? &symbols->list[kept - 1] : NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct symbol *symbol = &list[order[i]];
+        const struct symbol *before = kept ? &list[order[kept - 1]] : NULL;
         if (!before || before->address != symbol->address) {
             if (symbol->size == 0 && symbol->address < end) {
                 continue;
             }
-            symbols->list[kept++] = *symbol;
-        } else if (last_wins || is_better(symbols, symbol, before)) {
-            *before = *symbol;
+            order[kept++] = order[i];
+        } else if (symbols->last_wins || is_better(symbols, symbol, before)) {
+            order[kept - 1] = order[i];
         }
-        const struct symbol *added = &symbols->list[kept - 1];
-        end = added->address + added->size > end ? added->address + added->size : end;
+        end = later(end, &list[order[kept - 1]]);
     }
-    symbols->count = kept;
+    return kept;
 }
 
-enum { BYTES = sizeof(uint64_t), VALUES = 256 };
+/* Those of one part of the span, at some places of their order. */
+struct symbol_page {
+    uint64_t end; /* of the functions of earlier pages */
+    uint32_t first, count;
+    bool is_settled; /* sorted, with one of each address */
+};
 
-static unsigned byte_of(uint64_t address, unsigned byte)
-{
-    return address >> 8 * byte & 0xff;
-}
+enum { PAGE = 32 }; /* how many symbols it has, more or less */
 
-/* Where the order ends: those before stay where they are. Of the kernel's 120,000 the last few
- * alone are out of order. */
-static uint32_t count_settled(const struct symbol *list, uint32_t count)
+static bool make_pages(struct symbols *symbols)
 {
-    uint32_t ordered = count > 0;
-    while (ordered < count && list[ordered - 1].address <= list[ordered].address) {
-        ordered++;
-    }
-    uint64_t lowest = UINT64_MAX;
-    for (uint32_t i = ordered; i < count; i++) {
-        lowest = list[i].address < lowest ? list[i].address : lowest;
-    }
-    uint32_t settled = ordered;
-    if (ordered < count) {
-        ARRAY_FIRST(settled, ordered, list[settled].address <= lowest);
-    }
-    return settled;
-}
-
-/* By address; the order of those that share one stays: by one byte after the other, the lowest
- * first, and not by those that all have in common. */
-static bool sort(struct symbol *list, uint32_t count)
-{
-    uint32_t places[BYTES][VALUES] = {{0}};
-    uint32_t settled = count_settled(list, count);
-    if (settled == count) {
-        return true;
-    }
-    list += settled;
-    count -= settled;
-    struct symbol *other = malloc(count * sizeof *other);
-    if (!other) {
+    uint32_t count = symbols->count;
+    uint32_t pages = count / PAGE + 1;
+    uint32_t *ends = calloc(pages, sizeof *ends);
+    symbols->order = malloc((count + (size_t)1) * sizeof *symbols->order);
+    symbols->pages = calloc(pages, sizeof *symbols->pages);
+    if (!ends || !symbols->order || !symbols->pages) {
+        free(ends);
         return false;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        for (unsigned byte = 0; byte < BYTES; byte++) {
-            places[byte][byte_of(list[i].address, byte)]++;
+    symbols->page_count = pages;
+    symbols->span = span_of(symbols->list, NULL, count, pages);
+    spread(symbols->list, NULL, count, &symbols->span, pages, ends, symbols->order);
+    uint64_t end = 0;
+    for (uint32_t i = 0, first = 0; i < pages; i++) {
+        symbols->pages[i] =
+            (struct symbol_page){.end = end, .first = first, .count = ends[i] - first};
+        for (; first < ends[i]; first++) {
+            end = later(end, &symbols->list[symbols->order[first]]);
         }
     }
-    struct symbol *from = list;
-    struct symbol *to = other;
-    for (unsigned byte = 0; byte < BYTES; byte++) {
-        uint32_t *place = places[byte];
-        if (place[byte_of(list->address, byte)] == count) {
-            continue;
-        }
-        for (uint32_t value = 0, before = 0; value < VALUES; value++) {
-            uint32_t its = place[value];
-            place[value] = before;
-            before += its;
-        }
-        for (uint32_t i = 0; i < count; i++) {
-            to[place[byte_of(from[i].address, byte)]++] = from[i];
-        }
-        struct symbol *swap = from;
-        from = to;
-        to = swap;
-    }
-    if (from != list) {
-        memcpy(list, from, count * sizeof *list);
-    }
-    free(other);
+    free(ends);
     return true;
+}
+
+/* All of them are one page where they are in order already. */
+static struct symbol_page page_at(const struct symbols *symbols, uint32_t number)
+{
+    if (!symbols->pages) {
+        return (struct symbol_page){.count = symbols->count, .is_settled = true};
+    }
+    struct symbol_page *page = &symbols->pages[number];
+    if (!page->is_settled) {
+        uint32_t *order = symbols->order + page->first;
+        page->is_settled = true;
+        page->count = sort(symbols->list, order, page->count)
+                          ? keep_one_of_each(symbols, order, page->count, page->end)
+                          : 0; /* without an order nothing can be found */
+    }
+    return *page;
+}
+
+static struct symbol *symbol_of(const struct symbols *symbols, uint32_t place)
+{
+    return &symbols->list[symbols->order ? symbols->order[place] : place];
+}
+
+static void fit(struct symbols *symbols)
+{
+    struct symbol *fitting = symbols->count && symbols->count < symbols->room
+                                 ? realloc(symbols->list, symbols->count * sizeof *fitting)
+                                 : NULL;
+    if (fitting) {
+        symbols->list = fitting;
+        symbols->room = symbols->count;
+    }
+}
+
+static void forget_order(struct symbols *symbols)
+{
+    free(symbols->order);
+    free(symbols->pages);
+    symbols->order = NULL;
+    symbols->pages = NULL;
+    symbols->page_count = 0;
+    symbols->span = (struct symbol_span){0};
+}
+
+void symbols_ready(struct symbols *symbols, uint64_t end, bool last_wins)
+{
+    symbols->last_wins = last_wins;
+    symbols->end = end;
+    fit(symbols);
+    if (symbols->count && !make_pages(symbols)) {
+        symbols->failed = true;
+        symbols->count = 0;
+        forget_order(symbols);
+    }
+}
+
+/* One without a size ends at the next one. */
+static void set_end(struct symbol *symbol, uint64_t end)
+{
+    uint64_t size = end > symbol->address ? end - symbol->address : 1;
+    symbol->size = size < UINT32_MAX ? (uint32_t)size : UINT32_MAX;
 }
 
 void symbols_finish(struct symbols *symbols, uint64_t end, bool last_wins)
 {
-    if (!sort(symbols->list, symbols->count)) {
-        symbols->failed = true;
-        symbols->count = 0; /* without an order nothing can be found */
-        return;
-    }
-    keep_one_of_each(symbols, last_wins);
-    for (uint32_t i = 0; i < symbols->count; i++) {
-        struct symbol *symbol = &symbols->list[i];
-        if (symbol->size == 0) {
-            uint64_t next = i + 1 < symbols->count ? symbol[1].address : end;
-            uint64_t size = next > symbol->address ? next - symbol->address : 1;
-            symbol->size = size < UINT32_MAX ? (uint32_t)size : UINT32_MAX;
+    symbols_ready(symbols, end, last_wins);
+    struct symbol *list = symbols->count ? malloc(symbols->count * sizeof *list) : NULL;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < symbols->page_count && list; i++) {
+        const struct symbol_page page = page_at(symbols, i);
+        for (uint32_t k = 0; k < page.count; k++) {
+            list[count++] = *symbol_of(symbols, page.first + k);
         }
     }
-    if (symbols->count && symbols->count < symbols->room) {
-        struct symbol *fitting = realloc(symbols->list, symbols->count * sizeof *fitting);
-        if (fitting) {
-            symbols->list = fitting;
-            symbols->room = symbols->count;
+    symbols->failed |= symbols->count && !list;
+    if (list) {
+        free(symbols->list);
+        symbols->list = list;
+        symbols->room = symbols->count;
+    }
+    symbols->count = count;
+    forget_order(symbols);
+    for (uint32_t i = 0; i < count; i++) {
+        if (list[i].size == 0) {
+            set_end(&list[i], i + 1 < count ? list[i + 1].address : end);
         }
     }
+    fit(symbols);
+}
+
+/* ---- Questions ---- */
+
+/* Of the symbol behind one: where it begins. */
+static uint64_t next_begin(const struct symbols *symbols, uint32_t number, uint32_t place)
+{
+    struct symbol_page page = page_at(symbols, number);
+    while (place == page.first + page.count && ++number < symbols->page_count) {
+        page = page_at(symbols, number);
+        place = page.first;
+    }
+    return place < page.first + page.count ? symbol_of(symbols, place)->address : symbols->end;
 }
 
 /* How far back one that holds others is looked for. */
@@ -189,12 +317,24 @@ void symbols_finish(struct symbols *symbols, uint64_t end, bool last_wins)
 
 const struct symbol *symbols_at(const struct symbols *symbols, uint64_t address)
 {
-    uint32_t low;
-    ARRAY_FIRST(low, symbols->count, symbols->list[low].address <= address);
-    for (uint32_t i = low; i-- > 0 && low - i <= NESTED_MAX;) {
-        const struct symbol *symbol = &symbols->list[i];
-        if (address - symbol->address < symbol->size) {
-            return symbol;
+    if (address < symbols->span.lowest) {
+        return NULL;
+    }
+    uint64_t part = part_of(&symbols->span, address);
+    uint32_t last = symbols->page_count ? symbols->page_count - 1 : 0;
+    uint32_t left = NESTED_MAX;
+    for (uint32_t number = (part < last ? (uint32_t)part : last) + 1; number-- > 0 && left;) {
+        const struct symbol_page page = page_at(symbols, number);
+        uint32_t low;
+        ARRAY_FIRST(low, page.count, symbol_of(symbols, page.first + low)->address <= address);
+        for (uint32_t i = low; i-- > 0 && left; left--) {
+            struct symbol *symbol = symbol_of(symbols, page.first + i);
+            if (symbol->size == 0) {
+                set_end(symbol, next_begin(symbols, number, page.first + i + 1));
+            }
+            if (address - symbol->address < symbol->size) {
+                return symbol;
+            }
         }
     }
     return NULL;
@@ -212,11 +352,14 @@ const struct symbol *symbols_named(const struct symbols *symbols, const char *na
 
 uint64_t symbols_bytes(const struct symbols *symbols)
 {
-    return (uint64_t)symbols->room * sizeof *symbols->list;
+    return (uint64_t)symbols->room * sizeof *symbols->list +
+           (symbols->order ? (uint64_t)symbols->count * sizeof *symbols->order : 0) +
+           (uint64_t)symbols->page_count * sizeof *symbols->pages;
 }
 
 void symbols_free(struct symbols *symbols)
 {
+    forget_order(symbols);
     free(symbols->list);
     *symbols = (struct symbols){0};
 }
@@ -269,11 +412,14 @@ static bool add_table(struct symbols *symbols, const struct elf_file *file, Elf_
     symbols->names[group].bytes = strings->d_buf;
     symbols->names[group].size = strings->d_size;
     size_t count = table->d_size / gelf_fsize(elf, ELF_T_SYM, 1, EV_CURRENT);
-    size_t known = SHN_UNDEF; /* the section asked for last */
+    bool is_plain = gelf_getclass(elf) == ELFCLASS64; /* libelf's own is read one by one */
+    size_t known = SHN_UNDEF;                         /* the section asked for last */
     bool known_is_code = false;
     for (size_t i = 1; i < count && i <= INT32_MAX && !symbols->cut; i++) {
         GElf_Sym symbol;
-        if (!gelf_getsym(table, (int)i, &symbol)) {
+        if (is_plain) {
+            memcpy(&symbol, (const uint8_t *)table->d_buf + i * sizeof symbol, sizeof symbol);
+        } else if (!gelf_getsym(table, (int)i, &symbol)) {
             break;
         }
         if (symbol.st_shndx != known) {

@@ -1,6 +1,7 @@
 /*
- * The functions of a file or of the kernel, by address: a sorted array, made once. Of several names
- * for one address it keeps the one that perf shows.
+ * The functions of a file or of the kernel, by address. Of several names for one address it keeps
+ * the one that perf shows. A JVM's library has 50,000, of which a profile asks for some: they are
+ * spread over pages by address, and a page is put in order when it is asked for.
  */
 #ifndef JD_TOOL_SYMBOLS_H
 #define JD_TOOL_SYMBOLS_H
@@ -14,7 +15,7 @@
 /* Names are strings in one block, which must outlive the table and need not be the table's own. */
 struct symbol {
     uint64_t address;
-    uint32_t size;   /* 0 until symbols_finish */
+    uint32_t size;   /* 0: not known yet */
     uint32_t name;   /* offset in the block */
     uint8_t group;   /* the block: of the several a table may have names from */
     uint8_t binding; /* STB_* */
@@ -25,10 +26,21 @@ struct symbol {
 #define SYMBOL_GROUPS   5
 #define SYMBOL_NAME_MAX 65536 /* longer ones are not believed */
 
+struct symbol_page;
+
 struct symbols {
-    struct symbol *list;
+    struct symbol *list; /* in order, with their sizes, after symbols_finish */
     uint32_t count;
     uint32_t room;
+    uint32_t *order;           /* places in the list, by pages; NULL: it is in order */
+    struct symbol_page *pages; /* parts of this span */
+    uint32_t page_count;
+    struct symbol_span {
+        uint64_t lowest;
+        unsigned shift; /* a part has 2^shift addresses */
+    } span;
+    uint64_t end;
+    bool last_wins;
     struct {
         const char *bytes;
         size_t size;
@@ -41,16 +53,19 @@ struct symbols {
 void symbols_add(struct symbols *symbols, const struct symbol *symbol);
 
 /*
- * Sorts, keeps one name an address and none without a size inside of one that has some, and ends
- * symbols without a size at the next one; the last one at `end`. last_wins: of several at one
- * address the last added (the kernel's, which have no sizes).
+ * Makes them ready to be asked. Of each address one name is kept, and none without a size inside of
+ * one that has some; symbols without a size end at the next one, the last one at `end`. last_wins:
+ * of several at one address the last added (the kernel's, which have no sizes).
  */
+void symbols_ready(struct symbols *symbols, uint64_t end, bool last_wins);
+
+/* The same, all at once: the list is what is kept, in order. */
 void symbols_finish(struct symbols *symbols, uint64_t end, bool last_wins);
 
 /* The one that an address lies in, the innermost of nested ones. NULL: none. */
 const struct symbol *symbols_at(const struct symbols *symbols, uint64_t address);
 
-/* The one of that name. NULL: none. Looks at all of them. */
+/* The one of that name, after symbols_finish. NULL: none. Looks at all of them. */
 const struct symbol *symbols_named(const struct symbols *symbols, const char *name);
 
 /* Its name; "" if it lies outside its block. */
