@@ -97,7 +97,8 @@ int output_file_open(const char *path, struct output_file **out)
     if (!file) {
         return failed_to(-ENOMEM, "write %s", path);
     }
-    *file = (struct output_file){.fd = -1};
+    memset(file, 0, offsetof(struct output_file, buffer)); /* whose pages are a recording's time */
+    file->fd = -1;
     file->path = strdup(path);
     if (!file->path || asprintf(&file->temporary, "%s.XXXXXX", path) < 0) {
         file->temporary = NULL;
@@ -175,14 +176,18 @@ uint64_t output_file_tell(const struct output_file *file)
     return file->at;
 }
 
-/* Gives a file without a name one beside its place; a link cannot replace what is there. */
+/* Gives a file without a name its own, or one beside its place: a link cannot replace what is
+ * there. */
 static int name_it(struct output_file *file)
 {
     char link[64];
     snprintf(link, sizeof link, "/proc/self/fd/%d", file->fd);
     for (int attempt = 0; attempt < 100; attempt++) {
         free(file->temporary);
-        if (asprintf(&file->temporary, "%s.%d-%d", file->path, (int)getpid(), attempt) < 0) {
+        int length = attempt == 0 ? asprintf(&file->temporary, "%s", file->path)
+                                  : asprintf(&file->temporary, "%s.%d-%d", file->path,
+                                             (int)getpid(), attempt);
+        if (length < 0) {
             file->temporary = NULL;
             return -ENOMEM;
         }
@@ -244,7 +249,8 @@ int output_file_finish(struct output_file *file)
         output_file_fail(file, -errno);
     }
     file->fd = -1;
-    if (!file->error && rename(file->temporary, file->path) < 0) {
+    if (!file->error && strcmp(file->temporary, file->path) != 0 &&
+        rename(file->temporary, file->path) < 0) {
         output_file_fail(file, -errno);
     }
     int err = file->error;

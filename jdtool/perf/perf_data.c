@@ -202,10 +202,11 @@ static int open_input(struct perf_data *data)
 
 int perf_data_open(const char *path, struct perf_data **out)
 {
-    struct perf_data *data = calloc(1, sizeof *data);
+    struct perf_data *data = malloc(sizeof *data);
     int err = -ENOMEM;
     *out = NULL;
     if (data) {
+        memset(data, 0, offsetof(struct perf_data, aligned));
         data->path = strdup(path);
     }
     if (!data || !data->path) {

@@ -50,8 +50,9 @@ static void perf_pack_free(struct perf_pack *pack)
 
 static struct perf_pack *perf_pack_new(void)
 {
-    struct perf_pack *pack = calloc(1, sizeof *pack);
+    struct perf_pack *pack = malloc(sizeof *pack);
     if (pack) {
+        memset(pack, 0, offsetof(struct perf_pack, chunk));
         pack->stream = ZSTD_createCCtx();
     }
     if (!pack || !pack->stream ||
