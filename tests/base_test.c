@@ -160,7 +160,7 @@ TEST(test_file_appears_when_finished)
 
     /* The name that it would have on its way is taken. */
     char taken[96];
-    snprintf(taken, sizeof taken, "%s.%d-0", path, (int)getpid());
+    snprintf(taken, sizeof taken, "%s.%d-1", path, (int)getpid());
     FILE *other = fopen(taken, "wbe");
     assert_non_null(other);
     fclose(other);
@@ -190,6 +190,18 @@ TEST(test_file_appears_when_finished)
     assert_int_equal(read_all(path, bytes, 2), 2);
     assert_memory_equal(bytes, "a", 2); /* a byte, then nothing */
     assert_int_equal(files_in(directory), 1);
+
+    /* A link that leads nowhere is replaced, not followed. */
+    char aside[96];
+    snprintf(aside, sizeof aside, "%s.aside", path);
+    assert_int_equal(rename(path, aside), 0);
+    assert_int_equal(symlink("nowhere", path), 0);
+    assert_int_equal(output_file_open(path, &file), 0);
+    assert_int_equal(output_file_finish(file), 0);
+    assert_int_equal(lstat(path, &status), 0);
+    assert_true(S_ISREG(status.st_mode));
+    assert_int_equal(files_in(directory), 2);
+    assert_int_equal(rename(aside, path), 0);
 
     /* A writer's own error: what was there stays. */
     assert_int_equal(output_file_open(path, &file), 0);

@@ -1774,45 +1774,83 @@ TEST(symbols_are_in_order_and_the_later_of_two_wins)
     }
 }
 
-/* What is put in order as it is asked for gives the answers of all in order: one name an address,
- * nested ones, ends of those without a size, far from all others, and thousands at a place. */
+/* The symbol at an address as all of them in a row tell it: slots[i] is what was added last at
+ * BEGIN + 4 * i, with its number from 1 on. */
+enum { SLOTS = 2000, BEGIN = 0x1000, END = 0x4000 };
+
+static uint16_t sought(const struct symbol *slots, uint64_t address)
+{
+    uint64_t end = 0;
+    const struct symbol *kept[SLOTS + 1];
+    struct symbol behind = {.address = END};
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        if (slots[i].module && (slots[i].size || slots[i].address >= end)) {
+            kept[count++] = &slots[i];
+            end = slots[i].address + slots[i].size > end ? slots[i].address + slots[i].size : end;
+        }
+    }
+    kept[count] = &behind;
+    for (uint32_t i = count, left = 32; i-- > 0 && left;) {
+        uint64_t size = kept[i]->size ? kept[i]->size : kept[i + 1]->address - kept[i]->address;
+        if (address >= kept[i]->address && address - kept[i]->address < size) {
+            return kept[i]->module;
+        }
+        left -= address >= kept[i]->address;
+    }
+    return 0;
+}
+
+/* What is put in order as it is asked for is what all in order tell: one name an address, nested
+ * ones, ends of those without a size. */
 TEST(symbols_asked_for_one_by_one_are_those_of_all)
 {
-    static const char names[] = "\0_a\0b\0cc\0_dd";
+    static const char names[] = "\0name";
+    static struct symbol slots[SLOTS];
     uint64_t seed = random_seed();
-    for (int round = 0; round < 300; round++) {
-        struct symbols all = {.names[0] = {names, sizeof names}};
-        struct symbols some = {.names[0] = {names, sizeof names}};
-        uint32_t count = random_below(&seed, round % 10 ? 300 : 5000);
-        uint64_t dense = 1 + random_below(&seed, round % 3 ? 2000 : 40);
-        uint64_t asked[1000];
-        bool last_wins = round % 2;
+    for (int round = 0; round < 200; round++) {
+        struct symbols symbols = {.names[0] = {names, sizeof names}};
+        uint32_t count = 1 + random_below(&seed, round % 10 ? 300 : 5000);
+        uint32_t dense = 1 + random_below(&seed, round % 3 ? SLOTS : 20);
+        memset(slots, 0, sizeof slots);
         for (uint32_t i = 0; i < count; i++) {
-            struct symbol symbol = {.address = 0x1000 + random_below(&seed, (uint32_t)dense) * 4,
-                                    .size = random_below(&seed, 3) * random_below(&seed, 40),
-                                    .name = (const uint8_t[]){1, 4, 6, 9}[random_below(&seed, 4)],
-                                    .binding = (uint8_t)random_below(&seed, 3),
-                                    .module = (uint16_t)i};
-            symbol.address <<= random_below(&seed, 40) ? 0 : random_below(&seed, 48);
-            symbols_add(&all, &symbol);
-            symbols_add(&some, &symbol);
-            asked[i % 1000] = symbol.address + random_below(&seed, 50) - 10;
+            uint32_t at = random_below(&seed, dense);
+            struct symbol *slot = &slots[at];
+            *slot = (struct symbol){.address = BEGIN + 4 * (uint64_t)at,
+                                    .size = slot->module
+                                                ? slot->size
+                                                : random_below(&seed, 3) * random_below(&seed, 40),
+                                    .name = 1,
+                                    .module = (uint16_t)(i + 1)};
+            symbols_add(&symbols, slot);
         }
-        symbols_finish(&all, 0x4000, last_wins);
-        symbols_ready(&some, 0x4000, last_wins);
-        for (uint32_t i = 0; i < count && i < 1000; i++) {
-            const struct symbol *of_all = symbols_at(&all, asked[i]);
-            const struct symbol *of_some = symbols_at(&some, asked[i]);
-            assert_int_equal(!of_all, !of_some);
-            if (of_all) {
-                assert_true(of_all->address == of_some->address && of_all->size == of_some->size);
-                assert_int_equal(of_all->module, of_some->module);
-            }
+        symbols_ready(&symbols, END, true);
+        for (uint32_t i = 0; i < 100; i++) {
+            uint64_t address = BEGIN - 8 + random_below(&seed, 4 * dense + 200);
+            const struct symbol *found = symbols_at(&symbols, address);
+            assert_int_equal(found ? found->module : 0, sought(slots, address));
         }
-        assert_null(symbols_at(&some, 0));
-        symbols_free(&all);
-        symbols_free(&some);
+        symbols_free(&symbols);
     }
+}
+
+/* Thousands at one place, and others as far away as there is: the work stays bounded. */
+TEST(symbols_of_one_place_are_found)
+{
+    static const char names[] = "\0name";
+    struct symbols symbols = {.names[0] = {names, sizeof names}};
+    for (uint32_t i = 0; i < 300000; i++) {
+        symbols_add(&symbols,
+                    &(struct symbol){.address = i % 1000 ? i * UINT64_C(7) % 4096 : UINT64_MAX - i,
+                                     .size = 1,
+                                     .name = 1,
+                                     .module = (uint16_t)(i % 1000 + 1)});
+    }
+    symbols_ready(&symbols, UINT64_MAX, true);
+    assert_int_equal(symbols_at(&symbols, 7)->module, 10); /* 299,009 is the last one there */
+    assert_int_equal(symbols_at(&symbols, UINT64_MAX - 5000)->module, 1);
+    assert_null(symbols_at(&symbols, 5000));
+    symbols_free(&symbols);
 }
 
 TEST_MAIN(NULL, NULL)
