@@ -305,6 +305,36 @@ TEST(places_out_of_order_or_outside)
     assert_int_equal(code.row_count + code.range_count + code.node_count, 0);
 }
 
+/* Of C2's code, a place at a call that was inlined is where those around it are; not where it ends
+ * behind a call, nor where nothing more is known. */
+TEST(a_late_inlined_call_has_no_code_of_others)
+{
+    static const uint8_t bytes[100] = {[65] = 0xe8};
+    begin(INLINE_FULL, 100);
+    inline_builder_of_c2(builder, bytes);
+    add(10, "A0 B10");      /* the loop */
+    add(20, "A20 C20");     /* its unrolled part, said to be at the call of D */
+    add(30, "A0 B30");      /* the loop's end */
+    add(40, "A20 C20");     /* again, before the method that it is in */
+    add(50, "A20 C20 D10"); /* what was inlined there */
+    add(60, "A20 C30");     /* another bytecode */
+    add(70, "A20 C20");     /* a call: where the type is another one */
+    add(80, "A0");          /* the same in the compiled method itself */
+    add(90, "A20 C20");     /* nothing behind it */
+    finish();
+    assert_range(0, 0, 1, 201);
+    assert_range(1, 10, 1, 203);
+    assert_range(2, 30, 0, 102);
+    assert_range(3, 40, 3, 401);
+    assert_range(4, 50, 2, 303);
+    assert_range(5, 60, 2, 302);
+    assert_range(6, 70, 0, 100);
+    assert_range(7, 80, 2, 302);
+    assert_int_equal(code.range_count, 8);
+    assert_row(1, 10, "B", 203);
+    assert_row(2, 30, "A", 102);
+}
+
 TEST(nothing_known_at_all)
 {
     begin(INLINE_FULL, 60);

@@ -113,10 +113,13 @@ static bool name_code(struct session *session, struct scratch *scratch, jvmtiEnv
 }
 
 static void begin_lines(const struct session *session, struct scratch *scratch, jmethodID method,
-                        uint32_t size)
+                        const struct code *code)
 {
-    inline_builder_begin(scratch->inlines, session->options.inlines, size,
+    inline_builder_begin(scratch->inlines, session->options.inlines, (uint32_t)code->size,
                          (method_key)(uintptr_t)method, scratch->root, resolve, &scratch->methods);
+    if (code->facts.tier == 4) {
+        inline_builder_of_c2(scratch->inlines, (const uint8_t *)(uintptr_t)code->address);
+    }
 }
 
 /* Builds the rows and the inline tree. */
@@ -132,10 +135,10 @@ static void add_lines(struct session *session, struct scratch *scratch, jmethodI
                                         .method = method,
                                         .record = inline_record_of(compile_info),
                                         .nmethod = nmethod};
-    begin_lines(session, scratch, method, inlined.size);
+    begin_lines(session, scratch, method, code);
     if (inlined.record && !inline_record_add_scopes(session->jvm.hotspot, scratch->nearby, &inlined,
                                                     &scratch->scopes, scratch->inlines)) {
-        begin_lines(session, scratch, method, inlined.size);
+        begin_lines(session, scratch, method, code);
         inline_record_add(&inlined, &scratch->scopes, scratch->inlines);
     } else if (!inlined.record && map) {
         add_location_map(scratch->inlines, (method_key)(uintptr_t)method, map, map_length,

@@ -10,10 +10,23 @@
  * these three. New nodes get the next number, so parents come before their children, but when the
  * code returns to an earlier part of the tree the numbers are no longer depth-first: then they are
  * dealt out again at the end.
+ *
+ * C2 and calls that it inlines late (boxing, method handles; JDK 11 to 25 at least)
+ *
+ * Each node of C2's graph that is made without debug information gets the current one
+ * (Compile::default_node_notes). LateInlineCallGenerator::do_late_inline_helper sets that to the
+ * call's, and nobody takes it back: whatever is made afterwards, as by loop unrolling, is said to
+ * be at a call of the method that happened to be inlined last. Copies of what has information get
+ * the wrong one as well. HotSpot has no doubts about these places, nor has anybody who asks it.
+ * They are known by this: they are at a call that was inlined, and neither in what was inlined nor
+ * at a call instruction. What is there by right is little (checks of the receiver), and the places
+ * around it say the same. So such a place is taken to be in what the next ones before and behind
+ * it have in common.
  */
 #include "agent/methods/inlines.h"
 
 #include "agent/methods/source_map.h"
+#include "hotspot/call.h"
 #include "writer/array.h"
 
 #include <errno.h>
@@ -21,6 +34,12 @@
 #include <string.h>
 
 #define NONE INLINE_NO_FRAME
+
+#ifdef __aarch64__
+#define MACHINE EM_AARCH64
+#else
+#define MACHINE EM_X86_64
+#endif
 
 /* A node while the tree grows. */
 struct growing_node {
@@ -48,8 +67,24 @@ struct frame {
     uint32_t file_line;
 };
 
+/* Of C2's code: a bytecode of a node whose call was inlined; */
+struct inlined_call {
+    uint32_t node;
+    int32_t bci;
+};
+
+/* and a place, as it was told. */
+struct place {
+    uint32_t end;
+    uint32_t node, line;
+    int32_t bci; /* of the innermost frame; -1: none, or of no bytecode */
+    const struct source_file *file;
+    uint32_t file_line;
+};
+
 struct inline_builder {
     enum inline_depth depth;
+    const uint8_t *c2; /* its bytes; NULL: it is another compiler's */
     uint32_t size;
     method_resolver resolve;
     void *context;
@@ -64,6 +99,12 @@ struct inline_builder {
     struct frame *frames; /* where they are added by stacks, those of the last one */
     uint32_t frame_count;
     size_t frame_room;
+    struct inlined_call *calls;
+    uint32_t call_count;
+    size_t call_room;
+    struct place *places;
+    uint32_t place_count;
+    size_t place_room;
     uint32_t *slots; /* hash of the nodes, NONE: free; a power of two */
     uint32_t slot_count;
     struct code_row *rows;
@@ -88,6 +129,8 @@ void inline_builder_free(struct inline_builder *builder)
     }
     free(builder->growing);
     free(builder->frames);
+    free(builder->calls);
+    free(builder->places);
     free(builder->slots);
     free(builder->rows);
     free(builder->ranges);
@@ -213,11 +256,18 @@ void inline_builder_begin(struct inline_builder *builder, enum inline_depth dept
     }
     builder->growing_count = 0;
     builder->frame_count = 0;
+    builder->call_count = builder->place_count = 0;
+    builder->c2 = NULL;
     builder->row_count = 0;
     builder->range_count = 0;
     builder->outside = (struct frame){
         .own = NONE, .file = root->method.file, .file_line = root->method.first_line};
     new_node(builder, NONE, 0, root_key, root);
+}
+
+void inline_builder_of_c2(struct inline_builder *builder, const uint8_t *bytes)
+{
+    builder->c2 = bytes;
 }
 
 static void add_row(struct inline_builder *builder, uint32_t offset, const struct source_file *file,
@@ -282,6 +332,20 @@ static void locate(struct inline_builder *builder, struct frame *frame)
     }
 }
 
+static void keep_call(struct inline_builder *builder, uint32_t node, int32_t bci)
+{
+    const uint32_t count = builder->call_count;
+    if (count > 0 && builder->calls[count - 1].node == node &&
+        builder->calls[count - 1].bci == bci) {
+        return;
+    }
+    if (!ARRAY_RESERVE(builder->calls, builder->call_room, count + 1)) {
+        builder->failed = true;
+        return;
+    }
+    builder->calls[builder->call_count++] = (struct inlined_call){node, bci};
+}
+
 uint32_t inline_builder_frame(struct inline_builder *builder, uint32_t sender, method_key key,
                               const void *id, int32_t bci)
 {
@@ -297,6 +361,9 @@ uint32_t inline_builder_frame(struct inline_builder *builder, uint32_t sender, m
         frame.own = NONE;
     } else if (frame.own != NONE) { /* else what an unknown method called is left out, too */
         frame.own = child_node(builder, frame.node, frame.line, key, id, NULL);
+        if (frame.own != NONE && builder->c2) {
+            keep_call(builder, frame.node, frame.bci);
+        }
     }
     frame.key = key;
     frame.bci = bci;
@@ -306,6 +373,87 @@ uint32_t inline_builder_frame(struct inline_builder *builder, uint32_t sender, m
     builder->frames[number] = frame;
     builder->frame_count = number + 1;
     return number;
+}
+
+static void keep_place(struct inline_builder *builder, uint32_t end, const struct frame *at)
+{
+    if (!ARRAY_RESERVE(builder->places, builder->place_room, builder->place_count + 1)) {
+        builder->failed = true;
+        return;
+    }
+    builder->places[builder->place_count++] = (struct place){.end = end,
+                                                             .node = at->node,
+                                                             .line = at->line,
+                                                             .bci = at->own == NONE ? -1 : at->bci,
+                                                             .file = at->file,
+                                                             .file_line = at->file_line};
+}
+
+static int by_node(const void *a, const void *b)
+{
+    const struct inlined_call *x = a;
+    const struct inlined_call *y = b;
+    if (x->node != y->node) {
+        return x->node < y->node ? -1 : 1;
+    }
+    return (x->bci > y->bci) - (x->bci < y->bci);
+}
+
+/* Whether a place is at a call that was inlined, and at none that is there. */
+static bool is_stray(const struct inline_builder *builder, const struct place *place)
+{
+    const struct inlined_call call = {place->node, place->bci};
+    return place->bci >= 0 && builder->call_count > 0 &&
+           !is_behind_call(MACHINE, builder->c2, place->end) &&
+           bsearch(&call, builder->calls, builder->call_count, sizeof call, by_node);
+}
+
+/* Where code is between two places: in the innermost node of both, on the line by which that leads
+ * to the second. */
+static struct place between(const struct inline_builder *builder, uint32_t before,
+                            const struct place *behind)
+{
+    const struct growing_node *nodes = builder->growing;
+    struct place made = *behind;
+    /* A node stands behind its parent: the later of two cannot be the other one's. */
+    while (before != made.node) {
+        if (before > made.node) {
+            before = nodes[before].parent;
+            continue;
+        }
+        made.line = made.file_line = nodes[made.node].call_line;
+        made.node = nodes[made.node].parent;
+        made.file = nodes[made.node].method->method.file;
+    }
+    return made;
+}
+
+static void settle_places(struct inline_builder *builder)
+{
+    uint32_t before = 0; /* the node of the last one that is sure */
+    uint32_t offset = 0;
+    uint32_t sure = 0; /* the next one that is */
+    if (builder->call_count > 0) {
+        qsort(builder->calls, builder->call_count, sizeof *builder->calls, by_node);
+    }
+    for (uint32_t i = 0; i < builder->place_count && !builder->failed; i++) {
+        struct place at = builder->places[i];
+        const uint32_t end = at.end;
+        for (;
+             sure < builder->place_count && (sure < i || is_stray(builder, &builder->places[sure]));
+             sure++) {
+        }
+        if (sure == i) {
+            before = at.node;
+        } else if (sure < builder->place_count) {
+            at = between(builder, before, &builder->places[sure]);
+        }
+        add_row(builder, offset, at.file, at.file_line);
+        if (builder->depth == INLINE_FULL) {
+            add_range(builder, offset, at.node, at.line);
+        }
+        offset = end;
+    }
 }
 
 void inline_builder_place(struct inline_builder *builder, uint32_t end, uint32_t frame)
@@ -319,6 +467,10 @@ void inline_builder_place(struct inline_builder *builder, uint32_t end, uint32_t
     }
     const struct frame *at = frame == NONE ? &builder->outside : &builder->frames[frame];
     builder->end = end;
+    if (builder->c2) {
+        keep_place(builder, end, at);
+        return;
+    }
     add_row(builder, offset, at->file, at->file_line);
     if (builder->depth == INLINE_FULL) {
         add_range(builder, offset, at->node, at->line);
@@ -396,6 +548,7 @@ int inline_builder_finish(struct inline_builder *builder, struct code *code)
     if (builder->failed) {
         return -ENOMEM;
     }
+    settle_places(builder);
     const struct java_method *root = builder->growing[0].method;
     if (builder->end < builder->size) {
         add_row(builder, builder->end, root->method.file, root->method.first_line);

@@ -38,6 +38,12 @@ void inline_builder_begin(struct inline_builder *builder, enum inline_depth dept
                           method_key root_key, const struct java_method *root,
                           method_resolver resolve, void *context);
 
+/*
+ * Call it behind inline_builder_begin: the code is C2's, of this machine, and these are its bytes,
+ * which are there until inline_builder_finish. See the head of inlines.c.
+ */
+void inline_builder_of_c2(struct inline_builder *builder, const uint8_t *bytes);
+
 #define INLINE_NO_FRAME UINT32_MAX
 
 /*

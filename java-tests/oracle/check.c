@@ -10,9 +10,14 @@
  * byte. Inlines: for every PCStackInfo, the trailer's stack over the code that it describes must be
  * the oracle's: each frame's method and line.
  *
+ * Strays: in C2's code a PCStackInfo at a call of which another one has the inlined method, and
+ * that ends behind no call instruction, is HotSpot's mistake (agent/methods/inlines.c). What must
+ * be there is what the PCStackInfos around it have in common.
+ *
  * Prints the figures, the first differences, and exits 1 when row truth is below 99.99 % of the
  * bytes, one inline stack differs, or a method is missing on either side.
  */
+#include "hotspot/call.h"
 #include "jdtool/jitdump/code_index.h"
 
 #include <errno.h>
@@ -31,6 +36,7 @@ static struct {
     uint64_t under_way; /* 1: the last method, of which the JVM told when it died */
     uint64_t bytes, bytes_right, bytes_silent, bytes_behind;
     uint64_t stacks, stacks_right, frames;
+    uint64_t strays, stray_bytes;
 } count;
 static unsigned shown[128]; /* by the kind's letter */
 
@@ -339,6 +345,90 @@ static void read_frames(FILE *oracle, struct frame *stack, uint32_t depth)
     }
 }
 
+/* What the oracle has of one method. */
+static struct told {
+    uint64_t from, end;
+    uint32_t depth;
+    struct frame *stack; /* innermost first */
+    bool stray;
+} * told;
+static uint32_t told_count;
+
+static void tell(uint64_t from, uint64_t end, const struct frame *stack, uint32_t depth)
+{
+    static uint32_t room;
+    if (told_count == room) {
+        room = room == 0 ? 1024 : room * 2;
+        told = realloc(told, room * sizeof *told);
+    }
+    struct frame *kept = told != NULL ? malloc(depth * sizeof *stack) : NULL;
+    if (kept == NULL) {
+        exit(1);
+    }
+    memcpy(kept, stack, depth * sizeof *stack);
+    told[told_count++] = (struct told){from, end, depth, kept, false};
+}
+
+/* The k-th frame from the compiled method's on. */
+static const struct frame *outer(const struct told *of, uint32_t k)
+{
+    return &of->stack[of->depth - 1 - k];
+}
+
+/* In how many methods, from the compiled one on, both are: called on the same lines. */
+static uint32_t common_depth(const struct told *a, const struct told *b)
+{
+    uint32_t k = 0;
+    while (k < a->depth && k < b->depth && strcmp(outer(a, k)->method, outer(b, k)->method) == 0 &&
+           (k == 0 || outer(a, k - 1)->line == outer(b, k - 1)->line)) {
+        k++;
+    }
+    return k;
+}
+
+static bool is_stray(const struct told *place)
+{
+    bool is = false;
+    if (details.trailer.facts[JITDUMP_CODE_TIER] != 4 || place->stack[0].bci < 0 ||
+        (details.bytes != NULL &&
+         is_behind_call(code_index_header(dump)->elf_mach, details.bytes, (uint32_t)place->end))) {
+        return false;
+    }
+    for (uint32_t i = 0; i < told_count && !is; i++) {
+        is = told[i].depth > place->depth && common_depth(&told[i], place) == place->depth &&
+             outer(&told[i], place->depth - 1)->bci == place->stack[0].bci;
+    }
+    return is;
+}
+
+/* Holds the method against what was told of it. */
+static void judge(const struct code_blob *blob)
+{
+    const struct told *before = NULL; /* the last one that is none */
+    uint32_t sure = 0;                /* the next one */
+    for (uint32_t i = 0; i < told_count && blob != NULL; i++) {
+        told[i].stray = is_stray(&told[i]);
+    }
+    for (uint32_t i = 0; i < told_count && blob != NULL; i++) {
+        struct told at = told[i];
+        for (; sure < told_count && (sure < i || told[sure].stray); sure++) {
+        }
+        if (!at.stray) {
+            before = &told[i];
+        } else if (sure < told_count) {
+            at.depth = before != NULL ? common_depth(before, &told[sure]) : 1;
+            at.stack = told[sure].stack + (told[sure].depth - at.depth);
+            count.strays++;
+            count.stray_bytes += at.end - at.from;
+        }
+        check_rows(blob, at.from, at.end, &at.stack[0]);
+        check_stack(blob, at.from, at.end, at.stack, at.depth);
+    }
+    while (told_count > 0) {
+        free(told[--told_count].stack);
+    }
+}
+
 static void miss(const char *what)
 {
     if (what[0] != '\0') {
@@ -365,6 +455,7 @@ static void check(FILE *oracle)
     while (fgets(line, sizeof line, oracle) != NULL && line[0] != 'X') {
         uint32_t n = split(line, fields);
         if (fields[0][0] == 'L' && n == 7) {
+            judge(blob);
             count.methods++;
             if (blob != NULL) {
                 count.bytes_behind += blob->size > at ? blob->size - at : 0;
@@ -390,8 +481,7 @@ static void check(FILE *oracle)
             }
             read_frames(oracle, stack, depth);
             if (blob != NULL && end > at) {
-                check_rows(blob, at, end, &stack[0]);
-                check_stack(blob, at, end, stack, depth);
+                tell(at, end, stack, depth);
                 at = end;
             }
         } else if (fields[0][0] == 'D') {
@@ -403,6 +493,7 @@ static void check(FILE *oracle)
             broken(line);
         }
     }
+    judge(blob);
     count.under_way = lost[0] != '\0';
 }
 
@@ -613,6 +704,7 @@ static int check_truth(FILE *oracle)
     printf("rows: %.4f %% of %" PRIu64 " bytes right; without a line: %" PRIu64
            ", behind the last pc: %" PRIu64 "\n",
            rows, count.bytes, count.bytes_silent, count.bytes_behind);
+    printf("strays: %" PRIu64 " places, %" PRIu64 " bytes\n", count.strays, count.stray_bytes);
     printf("inlines: %" PRIu64 " of %" PRIu64 " stacks right, %" PRIu64 " frames\n",
            count.stacks_right, count.stacks, count.frames);
     bool sound = count.methods > 0 && count.missing == 0 && extra == 0 && count.wrong_name == 0 &&

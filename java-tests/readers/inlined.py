@@ -7,7 +7,9 @@ For every address of every chain of the recording where the oracle knows code, t
 be that of the code that was there (what was told of last before the sample, or first behind it, for
 HotSpot tells late). Where that is a compiled method, the frames that the result has before it must be
 the oracle's stack for that address, innermost first: the first PCStackInfo whose pc is above it (above
-the call, for a caller), method and line of each frame. C code that keeps no frame pointer (the JVM and
+the call, for a caller), method and line of each frame. A PCStackInfo at a call that another one says was
+inlined may be HotSpot's mistake (agent/methods/inlines.c): then the frames may as well be what one before
+it and one behind it have in common. C code that keeps no frame pointer (the JVM and
 our agent, which handle addresses of code) leaves anything there for a return address: where it is the
 start of a piece of code, or in code that is only being told of, the frame is not judged, but one in a
 thousand must not be exceeded.
@@ -63,11 +65,47 @@ class Code:
         self.is_method = is_method
         self.pcs = []
         self.stacks = []
+        self.bcis = []  # of the innermost frames and their callers
+        self.strays = None
+
+    def find_strays(self):
+        def place(stack, bcis, depth):  # the methods from the compiled one on, by lines, and the last one's bytecode
+            outer = stack[::-1][:depth]
+            return (*outer[:-1], outer[-1][0], bcis[-depth])
+        stacks = list(zip(self.stacks, self.bcis))
+        called = {place(*stack, depth) for stack in stacks for depth in range(1, len(stack[0]))}
+        self.strays = [place(*stack, len(stack[0])) in called for stack in stacks]
 
     def inlined_at(self, address):
-        """The frames above the compiled method's own."""
+        """The frames above the compiled method's own: those that may be."""
         i = bisect.bisect_right(self.pcs, address - self.address)
-        return self.stacks[i][:-1] if i < len(self.stacks) else []
+        if i >= len(self.stacks):
+            return [[]]
+        if self.strays is None:
+            self.find_strays()
+        may = [self.stacks[i][:-1]]
+        if self.strays[i]:  # those around it are sure where they end behind a call, which is not known here
+            before, behind = i - 1, i + 1
+            while before > 0 and self.strays[before]:
+                before -= 1
+            while behind < len(self.stacks) - 1 and self.strays[behind]:
+                behind += 1
+            for first in [self.stacks[0][-1:], *self.stacks[max(before, 0):i]]:
+                for second in self.stacks[i + 1:behind + 1]:
+                    may.append(common(first, second)[:-1])
+        return may
+
+
+def common(first, second):
+    """The methods of the second, innermost first, that the first is in as well: called on the same lines."""
+    depth = 0
+    for (name, line), (other, its) in zip(first[::-1], second[::-1]):
+        if name != other:
+            break
+        depth += 1
+        if line != its:
+            break
+    return second[len(second) - depth:]
 
 
 def is_intrinsic(code):
@@ -88,10 +126,12 @@ def read_oracle(path):
             elif f[0] == "p":
                 methods[-1].pcs.append(int(f[1], 16))
                 methods[-1].stacks.append([])
+                methods[-1].bcis.append([])
             elif f[0] == "f":
                 known = f[1] != "?"
                 name = method_name(*f[1:4]) if known else "?"
                 methods[-1].stacks[-1].append((name, int(f[5])))
+                methods[-1].bcis[-1].append(int(f[6]))
     pages = collections.defaultdict(list)
     for method in sorted(methods + stubs, key=lambda code: code.time):
         for page in range(method.address >> 12, (method.address + method.size >> 12) + 1):
@@ -196,7 +236,7 @@ def main():
                                      [(m.name, hex(m.address), m.size, m.time - time) for m in known]))
                 continue  # a stub, or the interpreter
             count["addresses in compiled methods"] += 1
-            expected = [m.inlined_at(look) for m, look in candidates]
+            expected = [may for m, look in candidates for may in m.inlined_at(look)]
             count["inlined frames"] += len(inlined)
             if inlined in expected:
                 count["right"] += 1

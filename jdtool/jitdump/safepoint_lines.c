@@ -6,8 +6,7 @@
  */
 #include "jdtool/jitdump/safepoint_lines.h"
 
-#include <elf.h>
-#include <string.h>
+#include "hotspot/call.h"
 
 #define MAX_ENDS   1000
 #define MAX_BLOBS  500
@@ -15,22 +14,6 @@
 #define MIN_RANGES 4 /* a method without calls tells nothing */
 #define CALL_SHARE 0.8
 #define BLOB_SHARE 0.65 /* of C2's code, too: 0.71 in 95 of 100 blobs, with the flag 0.6 in one */
-
-/* Does a call end right before an offset? */
-static bool is_behind_call(unsigned machine, const uint8_t *code, uint32_t offset)
-{
-    if (machine == EM_X86_64) {
-        return (offset >= 5 && code[offset - 5] == 0xe8) || /* call rel32 */
-               (offset >= 2 && code[offset - 2] == 0xff && (code[offset - 1] & 0xf8) == 0xd0);
-    }
-    uint32_t instruction;
-    if (offset < sizeof instruction) {
-        return false;
-    }
-    memcpy(&instruction, code + offset - sizeof instruction, sizeof instruction);
-    return (instruction & 0xfc000000) == 0x94000000 || /* bl */
-           (instruction & 0xfffffc1f) == 0xd63f0000;   /* blr */
-}
 
 static void count_ends(unsigned machine, const struct code_details *details, uint64_t size,
                        uint64_t *ends, uint64_t *calls)
