@@ -399,6 +399,17 @@ static bool take(const GElf_Sym *symbol, bool code)
     return (type == STT_FUNC || type == STT_GNU_IFUNC) && code;
 }
 
+/* Room for so many more at once: an array that grows is copied, and leaves its pages behind. */
+static void expect(struct symbols *symbols, size_t more)
+{
+    size_t room = symbols->count + (more < SYMBOLS_MAX ? more : SYMBOLS_MAX);
+    struct symbol *list = room > symbols->room ? realloc(symbols->list, room * sizeof *list) : NULL;
+    if (list) {
+        symbols->list = list;
+        symbols->room = (uint32_t)room;
+    }
+}
+
 static bool add_table(struct symbols *symbols, const struct elf_file *file, Elf_Scn *section,
                       const GElf_Shdr *header, uint8_t group)
 {
@@ -412,6 +423,7 @@ static bool add_table(struct symbols *symbols, const struct elf_file *file, Elf_
     symbols->names[group].bytes = strings->d_buf;
     symbols->names[group].size = strings->d_size;
     size_t count = table->d_size / gelf_fsize(elf, ELF_T_SYM, 1, EV_CURRENT);
+    expect(symbols, count);
     bool is_plain = gelf_getclass(elf) == ELFCLASS64; /* libelf's own is read one by one */
     size_t known = SHN_UNDEF;                         /* the section asked for last */
     bool known_is_code = false;
