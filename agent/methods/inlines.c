@@ -47,6 +47,8 @@ struct growing_node {
     const struct java_method *method;
     uint32_t parent;
     uint32_t call_line;
+    int32_t call_bci;    /* the last one's that was kept */
+    uint32_t first_call; /* that was inlined into it */
     uint32_t first_child;
     uint32_t last_child;
     uint32_t next_sibling;
@@ -69,8 +71,8 @@ struct frame {
 
 /* Of C2's code: a bytecode of a node whose call was inlined; */
 struct inlined_call {
-    uint32_t node;
     int32_t bci;
+    uint32_t next; /* of the same node, NONE: it is the last */
 };
 
 /* and a place, as it was told. */
@@ -192,6 +194,8 @@ static uint32_t new_node(struct inline_builder *builder, uint32_t parent, uint32
                                          .method = method,
                                          .parent = parent,
                                          .call_line = call_line,
+                                         .call_bci = INT32_MIN,
+                                         .first_call = NONE,
                                          .first_child = NONE,
                                          .last_child = NONE,
                                          .next_sibling = NONE,
@@ -332,18 +336,20 @@ static void locate(struct inline_builder *builder, struct frame *frame)
     }
 }
 
-static void keep_call(struct inline_builder *builder, uint32_t node, int32_t bci)
+/* The node `own` is called by a bytecode of `node`, mostly by the same one as before. */
+static void keep_call(struct inline_builder *builder, uint32_t own, uint32_t node, int32_t bci)
 {
-    const uint32_t count = builder->call_count;
-    if (count > 0 && builder->calls[count - 1].node == node &&
-        builder->calls[count - 1].bci == bci) {
+    if (builder->growing[own].call_bci == bci) {
         return;
     }
-    if (!ARRAY_RESERVE(builder->calls, builder->call_room, count + 1)) {
+    if (!ARRAY_RESERVE(builder->calls, builder->call_room, builder->call_count + 1)) {
         builder->failed = true;
         return;
     }
-    builder->calls[builder->call_count++] = (struct inlined_call){node, bci};
+    builder->growing[own].call_bci = bci;
+    builder->calls[builder->call_count] =
+        (struct inlined_call){bci, builder->growing[node].first_call};
+    builder->growing[node].first_call = builder->call_count++;
 }
 
 uint32_t inline_builder_frame(struct inline_builder *builder, uint32_t sender, method_key key,
@@ -362,7 +368,7 @@ uint32_t inline_builder_frame(struct inline_builder *builder, uint32_t sender, m
     } else if (frame.own != NONE) { /* else what an unknown method called is left out, too */
         frame.own = child_node(builder, frame.node, frame.line, key, id, NULL);
         if (frame.own != NONE && builder->c2) {
-            keep_call(builder, frame.node, frame.bci);
+            keep_call(builder, frame.own, frame.node, frame.bci);
         }
     }
     frame.key = key;
@@ -389,23 +395,15 @@ static void keep_place(struct inline_builder *builder, uint32_t end, const struc
                                                              .file_line = at->file_line};
 }
 
-static int by_node(const void *a, const void *b)
-{
-    const struct inlined_call *x = a;
-    const struct inlined_call *y = b;
-    if (x->node != y->node) {
-        return x->node < y->node ? -1 : 1;
-    }
-    return (x->bci > y->bci) - (x->bci < y->bci);
-}
-
 /* Whether a place is at a call that was inlined, and at none that is there. */
 static bool is_stray(const struct inline_builder *builder, const struct place *place)
 {
-    const struct inlined_call call = {place->node, place->bci};
-    return place->bci >= 0 && builder->call_count > 0 &&
-           !is_behind_call(MACHINE, builder->c2, place->end) &&
-           bsearch(&call, builder->calls, builder->call_count, sizeof call, by_node);
+    const struct inlined_call *calls = builder->calls;
+    uint32_t call = place->bci < 0 ? NONE : builder->growing[place->node].first_call;
+    while (call != NONE && calls[call].bci != place->bci) {
+        call = calls[call].next;
+    }
+    return call != NONE && !is_behind_call(MACHINE, builder->c2, place->end);
 }
 
 /* Where code is between two places: in the innermost node of both, on the line by which that leads
@@ -433,9 +431,6 @@ static void settle_places(struct inline_builder *builder)
     uint32_t before = 0; /* the node of the last one that is sure */
     uint32_t offset = 0;
     uint32_t sure = 0; /* the next one that is */
-    if (builder->call_count > 0) {
-        qsort(builder->calls, builder->call_count, sizeof *builder->calls, by_node);
-    }
     for (uint32_t i = 0; i < builder->place_count && !builder->failed; i++) {
         struct place at = builder->places[i];
         const uint32_t end = at.end;
