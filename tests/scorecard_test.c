@@ -187,6 +187,42 @@ TEST(test_a_whole_profile_is_good)
     assert_says(card, "{\"pid\": 4242, \"time_accounted_share\": 0.990099, \"dump\": ");
 }
 
+/* A clock that was not read at the JVM's end: more time than it tells may be in the profile. */
+TEST(test_time_that_may_be_unknown_is_told)
+{
+    static const struct {
+        const char *times;
+        bool is_told;
+    } cases[] = {{"4242 8000000000 400000000\n", false}, {"4242 8000000000 3000000000\n", true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[4096];
+        struct perf_file file = begin_recording(state);
+        put_samples(&file, 1000, CODE, true);
+        (void)card_of(state, &file, cases[i].times);
+        char *arguments[] = {"inject",
+                             "-i",
+                             strdup(scratch_path(state, "p.data")),
+                             "-o",
+                             strdup(scratch_path(state, "r.data")),
+                             "--processor-time",
+                             strdup(scratch_path(state, "times")),
+                             NULL};
+        FILE *out = stdout;
+        stdout = fopen(scratch_path(state, "said"), "w");
+        optind = 0;
+        int status = verb_inject.run(&verb_inject, 7, arguments);
+        fclose(stdout);
+        stdout = out;
+        assert_int_equal(status, STATUS_DONE);
+        scratch_read_text(scratch_path(state, "said"), text, sizeof text);
+        bool is_told = strstr(text, "may be unknown, at most       3.00");
+        assert_int_equal(is_told, cases[i].is_told);
+        free(arguments[2]);
+        free(arguments[4]);
+        free(arguments[6]);
+    }
+}
+
 /* Where nobody has read the clocks nothing is held against the profile, and it says so. */
 TEST(test_time_that_is_not_known_is_not_judged)
 {

@@ -668,6 +668,9 @@ static void print_time(FILE *out, const struct scorecard *card, const struct jud
         fprintf(out, "  seconds of processor time %10.2f\n", (double)time->ns / 1e9);
         fprintf(out, "    %-24s%10.2f  %6.2f %%\n", "in the profile", (double)time->weight / 1e9,
                 100 * time_accounted_share(time));
+        if (time->more > time->ns / 20) { /* somebody else has waited for the JVMs' ends */
+            fprintf(out, "    %-24s%10.2f\n", "may be unknown, at most", (double)time->more / 1e9);
+        }
     } else if (!card->jvms.samples) {
         return; /* there is nothing to miss */
     } else if (!card->cpu_event) {
