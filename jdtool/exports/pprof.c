@@ -126,15 +126,31 @@ static int make_labels(struct pprof *p)
     return p->label_ends && !p->labels.failed ? 0 : -ENOMEM;
 }
 
+/* Room for so many locations is asked for at once: they are most of what is written. */
+#define LOCATIONS_AT_ONCE 64
+
+static void put_stack(struct bytes *message, const struct profile_node *nodes, uint32_t node)
+{
+    while (node != PROFILE_NONE) {
+        uint8_t *to = bytes_grow(message, (size_t)LOCATIONS_AT_ONCE * LEB128_MAX);
+        if (!to) {
+            return;
+        }
+        for (uint32_t i = 0; i < LOCATIONS_AT_ONCE && node != PROFILE_NONE; i++) {
+            to += uleb128_put(to, (uint64_t)nodes[node].location + 1);
+            node = nodes[node].parent;
+        }
+        message->size = (size_t)(to - message->at);
+    }
+}
+
 static void put_sample(struct pprof *p, const struct profile_sample *sample)
 {
     const struct profile *profile = p->profile;
     size_t labels = sample->thread ? p->label_ends[sample->thread - 1] : 0;
     size_t begun = protobuf_begin(&p->message, PROFILE_SAMPLE);
     size_t list = protobuf_begin(&p->message, 1);
-    for (uint32_t at = sample->node; at != PROFILE_NONE; at = profile->nodes[at].parent) {
-        bytes_uleb(&p->message, (uint64_t)profile->nodes[at].location + 1);
-    }
+    put_stack(&p->message, profile->nodes, sample->node);
     protobuf_end(&p->message, list);
     list = protobuf_begin(&p->message, 2);
     bytes_uleb(&p->message, sample->count);

@@ -26,6 +26,7 @@ static void free_scorecard(struct scorecard *scorecard)
     }
     hash_map_free(&scorecard->by_pid);
     stack_notes_free(&scorecard->frames);
+    stack_notes_free(&scorecard->own);
     free(scorecard->path);
     free(scorecard->events);
     free(scorecard->images);
@@ -119,36 +120,51 @@ static bool is_of_program(const struct resolved_frame *frame)
            frame->kind != RESOLVED_SUBJECT;
 }
 
-/* Counts a location's own frame: as the machine has it, inlined methods are part of the frame
- * behind them. */
-static void count_frame(struct scorecard_frames *frames, const struct location *location)
+/* A location's own frame: as the machine has it, inlined methods are part of the frame behind
+ * them. */
+static struct scorecard_frames frame_of(const struct location *location)
 {
     const struct resolved_frame *frame = location_own(location);
     if (!is_of_program(frame)) {
-        return;
+        return (struct scorecard_frames){.is_known = true};
     }
     bool generated = is_generated(location);
-    bool unnamed = generated && frame->unnamed != UNNAMED_NOT;
     bool interpreted =
         frame->kind == RESOLVED_INTERPRETED || (location->code && location->code->is_interpreter);
     bool named = interpreted && is_named_interpreted(frame);
-    frames->all++;
-    frames->generated = (uint16_t)(frames->generated + generated);
-    frames->unnamed = (uint16_t)(frames->unnamed + unnamed);
-    frames->interpreted = (uint16_t)(frames->interpreted + named);
-    uint16_t *nameless = frame->kind == RESOLVED_INTERPRETED ? &frames->nameless : &frames->stubs;
-    *nameless = (uint16_t)(*nameless + (interpreted && !named));
+    bool nameless = interpreted && !named;
+    return (struct scorecard_frames){
+        .is_known = true,
+        .all = 1,
+        .generated = generated,
+        .unnamed = generated && frame->unnamed != UNNAMED_NOT,
+        .interpreted = named,
+        .nameless = nameless && frame->kind == RESOLVED_INTERPRETED,
+        .stubs = nameless && frame->kind != RESOLVED_INTERPRETED,
+    };
 }
 
-/* What is at a node and outwards; counted once, for the nodes between it and one that was known.
- * NULL: no memory. */
+static void add_frames(struct scorecard_frames *sum, const struct scorecard_frames *more)
+{
+    sum->all = (uint16_t)(sum->all + more->all);
+    sum->generated = (uint16_t)(sum->generated + more->generated);
+    sum->unnamed = (uint16_t)(sum->unnamed + more->unnamed);
+    sum->interpreted = (uint16_t)(sum->interpreted + more->interpreted);
+    sum->nameless = (uint16_t)(sum->nameless + more->nameless);
+    sum->stubs = (uint16_t)(sum->stubs + more->stubs);
+}
+
+/* What is at a node and outwards; counted once, for the nodes between it and one that was known,
+ * of which most have a location that others had. NULL: no memory. */
 static const struct scorecard_frames *frames_of(struct scorecard *scorecard,
                                                 const struct stack_table *stacks, uint32_t node)
 {
-    if (stack_notes_follow(&scorecard->frames, stacks->epoch, stacks->node_count)) {
+    if (stack_notes_follow(&scorecard->frames, stacks->epoch, stacks->node_count) ||
+        stack_notes_follow(&scorecard->own, stacks->location_epoch, stacks->locations.count)) {
         return NULL;
     }
     struct scorecard_frames *notes = scorecard->frames.list;
+    struct scorecard_frames *own = scorecard->own.list;
     uint32_t depth = 0;
     uint32_t at = node;
     for (; at && !notes[at].is_known; at = stacks->nodes[at].caller) {
@@ -159,7 +175,11 @@ static const struct scorecard_frames *frames_of(struct scorecard *scorecard,
     }
     for (struct scorecard_frames sum = notes[at]; depth > 0; notes[at] = sum) {
         at = scorecard->path[--depth];
-        count_frame(&sum, stack_table_at(stacks, at));
+        struct scorecard_frames *its = &own[stacks->nodes[at].location];
+        if (!its->is_known) {
+            *its = frame_of(stack_table_at(stacks, at));
+        }
+        add_frames(&sum, its);
         sum.is_known = true;
     }
     return &notes[node];
@@ -401,7 +421,7 @@ struct sample_sink *scorecard_sink_new(const struct scorecard_options *options)
         return NULL;
     }
     scorecard->sink.ops = &ops;
-    scorecard->frames.element = sizeof(struct scorecard_frames);
+    scorecard->frames.element = scorecard->own.element = sizeof(struct scorecard_frames);
     scorecard->options = *options;
     return &scorecard->sink;
 }

@@ -61,6 +61,7 @@ struct scorecard {
     uint32_t process_room;
     struct hash_map by_pid;
     struct stack_notes frames; /* struct scorecard_frames of each node */
+    struct stack_notes own;    /* the same of each location by itself */
     uint32_t *path;            /* of a new stack: its nodes, innermost first */
     uint32_t path_room;
     struct scorecard_tally jvms; /* all JVMs together, at the end */
