@@ -20,15 +20,14 @@ inject() {
     ! grep -v -e '^$' -e 'addr2line' "$scratch/$case.err" | grep . || fail "$case: perf complains"
 }
 
-# good CASE: of the frames in generated code at most 1 % have no name. Other JVMs may be at work on
-# this machine, without an agent or with one that came late: what -a saw of processes without a frame of
-# our programs does not count.
+# good CASE [PID...]: of the frames in generated code at most 1 % have no name. Of what -a saw these processes count:
+# other JVMs may be at work on this machine, without an agent or with one that came late, and other tests run such
+# programs, too.
 good() {
     local frames named
-    read -r frames named < <(awk '
-        FNR == NR { if (!/^\t/ && NF) pid = $(NF - 1); else if (/(Streams|Forker)\./) ours[pid]; next }
+    read -r frames named < <(awk -v pids=" ${*:2} " '
         !/^\t/ { pid = NF ? $(NF - 1) : ""; next }
-        pid in ours' "$scratch/$1.txt" "$scratch/$1.txt" | generated_frames)
+        pids ~ /^ *$/ || index(pids, " " pid " ")' "$scratch/$1.txt" | generated_frames)
     note "$1: $frames frames in generated code, $((frames - named)) unnamed"
     [ "$frames" -ge 100 ] || fail "$1: only $frames frames in generated code"
     [ $(((frames - named) * 100)) -le "$frames" ] || fail "$1: too many unnamed frames: $(cat "$scratch/$1.out")"
@@ -79,10 +78,10 @@ record all "${sampling[@]}" -a -- "${at_work[@]}" 1000 "$first" "$second"
 end "$first"
 end "$second"
 inject all
-good all
+good all "$first" "$second"
 images=$(awk -v first="$first" -v second="$second" '
     !/^\t/ { pid = NF ? $(NF - 1) : ""; next }
-    pid == first || pid == second' "$scratch/all.txt" | # other tests run such programs, too
+    pid == first || pid == second' "$scratch/all.txt" |
     sed -nE 's/.*(Streams|Forker)\..*all\.jit-(java|[0-9]+)(-frames)?(\.[0-9]+)?\.so.*/\1 \2/p' |
     sort | uniq -c | sort -rn)
 note "all: ${images//$'\n'/,}"
