@@ -381,18 +381,31 @@ uint32_t inline_builder_frame(struct inline_builder *builder, uint32_t sender, m
     return number;
 }
 
-static void keep_place(struct inline_builder *builder, uint32_t end, const struct frame *at)
+static struct place place_of(uint32_t end, const struct frame *at)
+{
+    return (struct place){.end = end,
+                          .node = at->node,
+                          .line = at->line,
+                          .bci = at->own == NONE ? -1 : at->bci,
+                          .file = at->file,
+                          .file_line = at->file_line};
+}
+
+static void add_place(struct inline_builder *builder, uint32_t offset, const struct place *at)
+{
+    add_row(builder, offset, at->file, at->file_line);
+    if (builder->depth == INLINE_FULL) {
+        add_range(builder, offset, at->node, at->line);
+    }
+}
+
+static void keep_place(struct inline_builder *builder, const struct place *place)
 {
     if (!ARRAY_RESERVE(builder->places, builder->place_room, builder->place_count + 1)) {
         builder->failed = true;
         return;
     }
-    builder->places[builder->place_count++] = (struct place){.end = end,
-                                                             .node = at->node,
-                                                             .line = at->line,
-                                                             .bci = at->own == NONE ? -1 : at->bci,
-                                                             .file = at->file,
-                                                             .file_line = at->file_line};
+    builder->places[builder->place_count++] = *place;
 }
 
 /* Whether a place is at a call that was inlined, and at none that is there. */
@@ -443,10 +456,7 @@ static void settle_places(struct inline_builder *builder)
         } else if (sure < builder->place_count) {
             at = between(builder, before, &builder->places[sure]);
         }
-        add_row(builder, offset, at.file, at.file_line);
-        if (builder->depth == INLINE_FULL) {
-            add_range(builder, offset, at.node, at.line);
-        }
+        add_place(builder, offset, &at);
         offset = end;
     }
 }
@@ -460,15 +470,13 @@ void inline_builder_place(struct inline_builder *builder, uint32_t end, uint32_t
     if (end <= offset || builder->failed) {
         return;
     }
-    const struct frame *at = frame == NONE ? &builder->outside : &builder->frames[frame];
+    const struct place place =
+        place_of(end, frame == NONE ? &builder->outside : &builder->frames[frame]);
     builder->end = end;
     if (builder->c2) {
-        keep_place(builder, end, at);
-        return;
-    }
-    add_row(builder, offset, at->file, at->file_line);
-    if (builder->depth == INLINE_FULL) {
-        add_range(builder, offset, at->node, at->line);
+        keep_place(builder, &place);
+    } else {
+        add_place(builder, offset, &place);
     }
 }
 
